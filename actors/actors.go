@@ -19,22 +19,23 @@ type System struct {
 	pool goroutinePool
 }
 
-// NewSystem starts an actor system that logs to log. It costs 11 ms and 2.8 MB, so that a
-// process that only asks starts none.
+// NewSystem starts an actor system that logs to log. It costs 11 ms and 2.8 MB: a process
+// that only asks should not start one.
 func NewSystem(log *slog.Logger) *System {
 	quiet := func(*actor.ActorSystem) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
 	return &System{sys: actor.NewActorSystem(actor.WithLoggerFactory(quiet)), log: log, pool: newGoroutinePool()}
 }
 
-// Stop ends the system. Stop its actors before. It may be called more than once.
+// Stop ends the system, whose actors must be stopped before. It may be called more than
+// once.
 func (s *System) Stop() { s.stop.Do(s.sys.Shutdown) }
 
-// resume is the supervision of every actor: a panic costs only the message that caused
-// it; a lane's job then gets Failed. A restart would lose the other messages in the
-// mailbox, and a limited number of restarts would end in a stop.
+// resume supervises every actor: after a panic, the actor continues with the next
+// message, and a lane's job gets Failed. Restarting the actor instead would lose the
+// other messages in its mailbox, or stop it after too many restarts.
 func resume(log *slog.Logger) actor.SupervisorStrategy {
 	return actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {
-		log.Error("actors: a message was lost to a panic", "panic", reason)
+		log.Error("actors: a message was not handled, because its handler panicked", "panic", reason)
 		return actor.ResumeDirective
 	})
 }

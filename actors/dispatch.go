@@ -5,14 +5,15 @@ import "time"
 // idleFor is how long a goroutine waits for more work before it ends.
 const idleFor = 10 * time.Second
 
-// goroutinePool runs actors on goroutines that are kept for a while. A lane lives for one
-// message or two; a new goroutine for each would have to grow its stack, which costs a
-// tenth of an engine's time.
+// goroutinePool runs actors on goroutines that are kept for a while. A lane handles only
+// one or two messages; a new goroutine for each lane would have to grow its stack, which
+// would take a tenth of an engine's time.
 type goroutinePool struct{ work chan func() }
 
 func newGoroutinePool() goroutinePool { return goroutinePool{make(chan func())} }
 
-// Throughput is how many messages an actor handles before others get a turn.
+// Throughput returns the number of messages that an actor handles before other actors get
+// a turn.
 func (w goroutinePool) Throughput() int { return 300 }
 
 // Schedule never waits: if no goroutine is free, it starts one.

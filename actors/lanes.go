@@ -11,17 +11,19 @@ import (
 type Job interface {
 	// Run does the work. ctx ends if Stop runs out of time.
 	Run(ctx context.Context)
-	// Failed is called after Run panicked, to tell the waiting caller.
+	// Failed is called if Run panics, with the value of the panic. It replies to the
+	// caller that waits for the job.
 	Failed(reason any)
 }
 
-// Lanes runs jobs: those of one key one after another in the order in which they were
-// sent, those of different keys in parallel.
+// Lanes runs jobs: jobs with the same key one after another, in the order in which they
+// were sent, and jobs with different keys in parallel.
 //
 // Each key with open jobs has a child actor. The parent counts each child's open jobs. At
 // zero it keeps the child for another key, or stops it if enough children are kept:
 // making a child costs about as much as handling its few messages. A child must not stop
-// itself when idle: it would silently lose jobs that were sent before the parent knew.
+// itself when idle: it would silently lose the jobs that the parent sends before it
+// notices.
 type Lanes struct {
 	sys    *System
 	pid    *actor.PID
@@ -39,7 +41,7 @@ type (
 	drain    struct{ drained chan struct{} }
 )
 
-// maxIdle is how many idle children are kept.
+// maxIdle is the largest number of idle children that are kept.
 const maxIdle = 64
 
 // Lanes starts a set of lanes. name is the name of its parent actor.
@@ -53,12 +55,12 @@ func (s *System) Lanes(name string) *Lanes {
 	return l
 }
 
-// Send queues a job on its key's lane. It never blocks. Limit the number of jobs before
-// Send, where a caller can still be refused.
+// Send queues a job on its key's lane. It never blocks and never refuses: the caller must
+// limit the number of jobs.
 func (l *Lanes) Send(key string, j Job) { l.sys.sys.Root.Send(l.pid, submitted{key, j}) }
 
-// Stop waits until every open job has run, or until ctx ends; then the contexts of the
-// remaining jobs end. Send no job after it.
+// Stop waits until every open job has run. If ctx ends first, it ends the contexts of the
+// remaining jobs and returns an error. Do not send jobs afterwards.
 func (l *Lanes) Stop(ctx context.Context) error {
 	drained := make(chan struct{})
 	l.sys.sys.Root.Send(l.pid, drain{drained})
@@ -147,7 +149,7 @@ func (w *worker) Receive(c actor.Context) {
 		return
 	}
 	defer func() {
-		// Count the job as finished whatever it did.
+		// Count the job as finished, even if it panicked.
 		c.Send(w.parent, finished{m.key})
 		if reason := recover(); reason != nil {
 			m.job.Failed(reason)

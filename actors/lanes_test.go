@@ -41,7 +41,7 @@ func newLanes(t testing.TB) *Lanes {
 	return sys.Lanes("test")
 }
 
-// Lanes of busy keys, which often become empty and fill again, lose no job.
+// Lanes that often become empty and busy again lose no job.
 func TestLanesLoseNothing(t *testing.T) {
 	const keys, messages, senders = 50, 200_000, 4
 	l := newLanes(t)

@@ -36,7 +36,7 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 			require.Equal(t, first.Subject(), again.Subject())
 			require.NoError(t, again.DoubleAck(t.Context()))
 
-			seen := make(chan string, 600) // more than one pull delivers
+			seen := make(chan string, 600) // more than one pull can deliver
 			consuming, err := own.Consume(func(m jetstream.Msg) {
 				if m.DoubleAck(context.Background()) == nil {
 					seen <- m.Subject()
@@ -57,8 +57,8 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 	}
 }
 
-// A pull must not outlive its worker: its prompts would be lost until their
-// acknowledgement is overdue.
+// The server must not deliver to the pull of a worker that is gone: these prompts would
+// be missing until their acknowledgement is overdue.
 func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine := g.jetstream(asEngineStore)
@@ -78,7 +78,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 	require.Eventually(t, func() bool { return waiting() == 0 }, 10*time.Second, time.Millisecond)
 }
 
-// The owner sees every service, and engines and connectors reply.
+// The owner finds every service; engines and connectors reply to it.
 func TestOwnerFindsTheServices(t *testing.T) {
 	g := startLayout(t, asShipped)
 	g.serveEngine()
@@ -138,7 +138,7 @@ func TestObserverReadsTheLogAndWritesNothing(t *testing.T) {
 	require.NoError(t, silent.LastError())
 }
 
-// The imports hold in a cluster, on every server.
+// The imports work on every server of a cluster.
 func TestAccountsInACluster(t *testing.T) {
 	keyDir := t.TempDir()
 	keys, users := keysOf(t, keyDir, everybody()...)

@@ -10,13 +10,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The intervals at which a waiting request asks for its state. This finds a decision that
-// was published while no subscription existed.
+// The intervals at which the Asker asks for the state of a waiting request. This finds a
+// decision that was published while the subscription was broken.
 const (
 	reaskMin = 30 * time.Second
 	reaskMax = 10 * time.Minute
-	// pulseOf is the number of requests in a pulse. A pulse also finds decisions that
-	// were lost while servers could not reach each other, which breaks no connection.
+	// pulseOf is the largest number of requests in a pulse. A pulse also finds decisions
+	// that were lost while servers could not reach each other, although no client's
+	// connection broke.
 	pulseOf     = 100
 	reaskSpread = 10 * time.Second // after a reconnect
 )
@@ -28,7 +29,7 @@ type Asker struct {
 	stop  func()
 
 	mu      sync.Mutex
-	waiting map[*OpenRequest]struct{} // several may wait for one request
+	waiting map[*OpenRequest]struct{} // one request may have several entries
 	wake    chan struct{}
 	done    chan struct{}
 }
@@ -65,19 +66,19 @@ type OpenRequest struct {
 
 	once     sync.Once
 	ended    chan struct{}
-	decision schemas.Decision // set before ended closes, as is err
+	decision schemas.Decision // decision and err are set before ended closes
 	err      error
 }
 
 // Ask sends a request and waits for its one decision. It makes a pending_id if r has
-// none. With a pending_id it rejoins the request that was sent under it, or returns its
-// decision. It survives restarts of the bus and of nod. When ctx ends, Ask withdraws the
-// request and returns ctx's error. Errors of nod are *schemas.Error.
+// none. If r has one, Ask waits for the request that was sent under that id, or returns
+// its decision. It survives restarts of the bus and of nod. When ctx ends, Ask withdraws
+// the request and returns ctx's error. Errors of nod are *schemas.Error.
 func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	return a.AskAs(ctx, withID(r))
 }
 
-// AskAs is Ask with the pending_id in r, which is fresh unless r.Rejoin is set.
+// AskAs is Ask for an r with a pending_id. The id must be new, unless r.Rejoin is set.
 func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	asked, err := a.submit(ctx, r)
 	if err == nil {
@@ -90,7 +91,7 @@ func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision,
 		// The engine may have stored the request in spite of the error: take it back.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // without success the deadline ends it
+		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // if it fails, the deadline ends the request
 	}
 	return schemas.Decision{}, err
 }
@@ -101,7 +102,8 @@ func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 	return a.submit(ctx, withID(r))
 }
 
-// SubmitAs is Submit with the pending_id in r, which is fresh unless r.Rejoin is set.
+// SubmitAs is Submit for an r with a pending_id. The id must be new, unless r.Rejoin is
+// set.
 func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, r)
 }
@@ -110,15 +112,15 @@ func badIDs() error {
 	return schemas.Errorf(schemas.CodeValidation, "session_id and pending_id must be 1 to 128 letters, digits, _ or -")
 }
 
-// listen subscribes to the decision of a request. It comes before the request is sent,
-// because the decision may come at once.
+// listen subscribes to the decision of a request. Call it before the request is sent: the
+// decision may arrive at once.
 func (a *Asker) listen(sessionID, pendingID string) (q *OpenRequest, err error) {
 	q = &OpenRequest{PendingID: pendingID, Key: schemas.Key(sessionID, pendingID), asker: a, ended: make(chan struct{}), wait: reaskMin}
 	q.unsub, err = a.conn.Subscribe(schemas.DecisionSubject(a.agent, sessionID, pendingID), q.onDecision)
 	return q, err
 }
 
-// withID gives r a pending_id if it has none. Only such an id is fresh.
+// withID gives r a new pending_id if it has none, and otherwise sets r.Rejoin.
 func withID(r schemas.Request) schemas.Request {
 	r.Rejoin = r.PendingID != ""
 	if r.PendingID == "" {
@@ -168,7 +170,7 @@ func (q *OpenRequest) readReply(reply Reply) error {
 	return reply.Into(&q.Receipt)
 }
 
-// onDecision handles a published decision.
+// onDecision handles a decision that an engine has published.
 func (q *OpenRequest) onDecision(m Message) {
 	select {
 	case <-q.ended: // the outbox may publish a decision twice
@@ -183,7 +185,7 @@ func (q *OpenRequest) onDecision(m Message) {
 	q.decide(d)
 }
 
-// decide keeps the first decision with the key of this request.
+// decide ends the wait with the first decision that has the key of this request.
 func (q *OpenRequest) decide(d schemas.Decision) {
 	if schemas.Key(d.SessionID, d.PendingID) == q.Key {
 		q.end(d, nil)
@@ -197,9 +199,9 @@ func (q *OpenRequest) end(d schemas.Decision, err error) {
 	})
 }
 
-// Await blocks until the decision is known or ctx ends, and can be called again after the
-// latter. NOT_FOUND means that nod no longer knows the request. CONFLICT means that an
-// identical call has used its one-time approval.
+// Await waits for the decision. If ctx ends first, it returns ctx's error, and may be
+// called again. NOT_FOUND means that nod no longer knows the request. CONFLICT means that
+// an identical call has used its one-time approval.
 func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	select {
 	case <-q.ended:
@@ -222,8 +224,8 @@ func (q *OpenRequest) Drop() {
 	q.unsub()
 }
 
-// Withdraw takes a request back. It returns the request's decision: the withdrawal, or
-// the one that came before.
+// Withdraw withdraws a request. It returns the request's decision: the withdrawal, or an
+// earlier decision.
 func (a *Asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
 	var d schemas.Decision
 	err := a.conn.CallInto(ctx, schemas.WithdrawSubject(a.agent, sessionID, pendingID), schemas.Withdraw{
@@ -251,7 +253,7 @@ func (a *Asker) watch(q *OpenRequest) {
 func (a *Asker) reaskSoon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A few requests need no long spread.
+	// A few requests are asked about sooner.
 	spread := min(reaskSpread, time.Duration(len(a.waiting)+1)*100*time.Millisecond)
 	for q := range a.waiting {
 		q.wait = reaskMin
@@ -267,10 +269,11 @@ func (a *Asker) signal() {
 	}
 }
 
-// jitter returns d plus or minus up to a fifth.
+// jitter returns d, changed at random by up to a fifth.
 func jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5) }
 
-// reask asks for the state of waiting requests, in one call for all that are due.
+// reask asks for the state of the requests that are due, many in one call, until the
+// Asker is closed.
 func (a *Asker) reask() {
 	timer := time.NewTimer(reaskMax)
 	defer timer.Stop()
@@ -290,8 +293,8 @@ func (a *Asker) reask() {
 	}
 }
 
-// due returns up to MaxAwaited requests whose time has come, or, without any, the time of
-// the next one.
+// due returns up to MaxAwaited requests whose state is to be asked for now, and the time
+// of the next one if there are none.
 func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -319,7 +322,7 @@ func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 func (a *Asker) pulse(ctx context.Context) error {
 	a.mu.Lock()
 	var some []*OpenRequest
-	for q := range a.waiting { // a random choice, as the order of a map is random
+	for q := range a.waiting { // a random choice, because a map's order is random
 		if some = append(some, q); len(some) == pulseOf {
 			break
 		}
@@ -331,13 +334,12 @@ func (a *Asker) pulse(ctx context.Context) error {
 	return a.askAbout(ctx, some)
 }
 
-// ask asks for the state of requests. If it gets no reply, it schedules them for another
-// try soon.
+// ask asks for the state of requests. If there is no reply, it schedules another try.
 func (a *Asker) ask(due []*OpenRequest) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*hopTimeout)
 	defer cancel()
 	if err := a.askAbout(ctx, due); err != nil {
-		a.conn.log.Info("bus: a question about waiting requests got no reply; it is tried again later", "requests", len(due), "error", err)
+		a.conn.log.Info("bus: no reply about the state of waiting requests; trying again later", "requests", len(due), "error", err)
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		for _, q := range due {
@@ -370,8 +372,8 @@ func (a *Asker) askAbout(ctx context.Context, due []*OpenRequest) error {
 	return nil
 }
 
-// isOver reports whether a request gets no decision any more: nod no longer knows it, or
-// its one-time approval was used by an identical call.
+// isOver reports whether e means that the request will get no decision: nod no longer
+// knows it, or an identical call has used its one-time approval.
 func isOver(e *schemas.Error) bool {
 	return e != nil && (e.Code == schemas.CodeNotFound || e.Code == schemas.CodeConflict)
 }

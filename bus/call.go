@@ -21,7 +21,7 @@ const (
 	backoffMax = 2 * time.Second
 )
 
-// Reply is the reply to a call. It is never an error message.
+// Reply is the successful reply to a call: Call returns an error message as an error.
 type Reply struct {
 	Type string
 	data []byte
@@ -31,9 +31,9 @@ type Reply struct {
 func (r Reply) Into(v any) error { return schemas.Load(r.data, v) }
 
 // Call sends v to subject and waits for the reply. While there is no reply, or the reply
-// is UNAVAILABLE, it tries again with backoff for as long as ctx allows. An error of the
-// other side is a *schemas.Error. The receiver may get a call more than once, so that
-// only calls that are safe to repeat may be made.
+// is UNAVAILABLE, it tries again with backoff for as long as ctx allows. An error that
+// the receiver replies with is a *schemas.Error. The receiver may get a call more than
+// once: make only calls that are safe to repeat.
 func (c *Conn) Call(ctx context.Context, subject string, v any) (Reply, error) {
 	return c.call(ctx, subject, func(int) any { return v })
 }
@@ -47,7 +47,7 @@ func (c *Conn) CallInto(ctx context.Context, subject string, v, out any) error {
 	return r.Into(out)
 }
 
-// call is Call with a message for each try, which is numbered from 0.
+// call is Call, with a message made for each try; tries are numbered from 0.
 func (c *Conn) call(ctx context.Context, subject string, message func(try int) any) (Reply, error) {
 	var last error
 	for try := 0; ; try++ {
@@ -75,7 +75,7 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	ctx, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()
 	msg, err := c.nc.RequestWithContext(ctx, subject, data)
-	if errors.Is(err, nats.ErrMaxPayload) { // escapes can make a message longer than its fields may be
+	if errors.Is(err, nats.ErrMaxPayload) { // JSON escapes can make a message longer than the limits of its fields suggest
 		return Reply{}, schemas.Errorf(schemas.CodeValidation, "the message takes %d bytes and the server accepts %d: shorten it", len(data), c.nc.MaxPayload())
 	}
 	if err != nil {
@@ -95,7 +95,8 @@ func (c *Conn) hop(ctx context.Context, subject string, data []byte) (Reply, err
 	return Reply{}, &e
 }
 
-// isTransient reports whether err is a failure of the try and not the result of the call.
+// isTransient reports whether err is a failure of one try, and not the result of the
+// call.
 func isTransient(err error) bool {
 	var e *schemas.Error
 	if errors.As(err, &e) {
@@ -105,7 +106,8 @@ func isTransient(err error) bool {
 		!errors.Is(err, nats.ErrBadSubject) && !errors.Is(err, context.Canceled)
 }
 
-// unavailable is the error of a call whose context ended.
+// unavailable returns the error of a call whose context has ended; last is the error of
+// its last try.
 func unavailable(ctx context.Context, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()

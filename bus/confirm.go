@@ -11,15 +11,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// confirmedKey prefixes the keys of the writes that confirm readings.
+// confirmedKey prefixes the keys that Confirm writes.
 const confirmedKey = "confirmed."
 
-// Confirm returns nil if key was still at revision at some moment after the call, as
-// confirmed by a majority of the servers, and ErrMoved if it was not. A read cannot prove
-// this: a server that was the leader, and slept while another was elected, answers reads
-// with outdated values. Confirm therefore writes to the same stream on the condition that
-// the key has not changed, which only the current leader can store. Concurrent calls for
-// the same key share one write. In a bucket of one replica a read is enough.
+// Confirm returns nil if key was still at revision at some moment after the call,
+// confirmed by a majority of the servers, and otherwise ErrMoved. A read cannot prove
+// this: a former leader, which slept while another server was elected, still answers
+// reads, with outdated values. Confirm therefore writes to the same stream on the
+// condition that the key has not changed, which only the current leader can store.
+// Concurrent calls for the same key share one write. In a bucket of one replica a read is
+// enough.
 func (b *Bucket) Confirm(ctx context.Context, key string, revision uint64) error {
 	if b.stream.CachedInfo().Config.Replicas <= 1 {
 		now, err := b.get(ctx, key)
@@ -36,7 +37,8 @@ func (b *Bucket) Confirm(ctx context.Context, key string, revision uint64) error
 	})
 }
 
-// writeIf stores a meaningless message if key is at revision.
+// writeIf stores a message without meaning on the condition that key is at revision. It
+// returns ErrMoved if key is not.
 func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error {
 	msg := nats.NewMsg(b.prefix + confirmedKey + b.confirms.id)
 	ttl(msg.Header, time.Hour)
@@ -47,7 +49,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 		switch {
 		case err == nil:
 			return nil
-		case isConflict(err): // or another write to the key is in flight
+		case isConflict(err): // or another write to the key is in progress
 			now, rerr := b.get(ctx, key)
 			if rerr != nil && !errors.Is(rerr, ErrNotFound) {
 				return rerr
@@ -64,10 +66,10 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 	}
 }
 
-// actionGroup runs one action for all callers that wait for it. A caller gets the result
-// of an action that began after its call.
+// actionGroup shares actions between concurrent callers with the same key. Each caller
+// gets the result of an action that began after its call.
 type actionGroup struct {
-	id string // of this process, among the writers to the same stream
+	id string // distinguishes this process from other writers to the stream
 
 	mu            sync.Mutex
 	running, next map[string]*action
@@ -99,8 +101,8 @@ func (s *actionGroup) do(ctx context.Context, key string, f func(context.Context
 	}
 }
 
-// run starts the action once the previous one has ended. Callers that arrive from then on
-// wait for the next action.
+// run runs the action after the previous one has ended. Callers that arrive once it has
+// begun wait for the next action.
 func (s *actionGroup) run(key string, a, before *action, f func(context.Context) error) {
 	if before != nil {
 		<-before.done

@@ -41,8 +41,8 @@ func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Stor
 	return store
 }
 
-// A reading is confirmed while its key is unchanged, and never after a change, on one
-// server and on three. Concurrent readers share a write.
+// Confirm succeeds while the key is unchanged, and never after a change, on one server
+// and on three. Concurrent callers share one write.
 func TestAReadingIsConfirmedUntilTheKeyChanges(t *testing.T) {
 	for name, servers := range map[string]int{"one server": 1, "three": 3} {
 		t.Run(name, func(t *testing.T) {

@@ -36,20 +36,21 @@ type Options struct {
 	Wait time.Duration
 	Log  *slog.Logger
 
-	// follow is a data directory; its run.json names the current address.
+	// follow is a data directory. If set, each connection goes to the address in its
+	// run.json.
 	follow string
 	// trust returns the certificates, in PEM, of the server's own authority, if it has
 	// one.
 	trust func() ([]byte, error)
 }
 
-// ErrNoServer is in the error of Connect if no NATS server answers at the address.
+// ErrNoServer is the error of Connect if no NATS server answers at the address.
 var ErrNoServer = errors.New("no NATS server answers")
 
 // Conn is one connection to the bus. It reconnects until it is closed; calls made
-// meanwhile wait as long as their contexts allow. It leaves a server that is silent, or
-// that does not serve its calls, within 10 s for another server, if the address names
-// several or the server has announced others.
+// meanwhile wait for as long as their contexts allow. If its server is silent or does not
+// serve its calls, it changes to another server within 10 s, provided that the address
+// names several or the server has announced others.
 type Conn struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
@@ -91,7 +92,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	opts := []nats.Option{
 		nats.Name(o.Name),
 		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // a server whose configuration changes may refuse a key for a while
+		nats.IgnoreAuthErrorAbort(), // while its configuration changes, a server may refuse a valid key
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 300*time.Millisecond),
 		nats.PingInterval(pingEvery),
@@ -151,7 +152,7 @@ func credentials(path string) (nats.Option, error) {
 
 func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	deadline := time.Now().Add(o.Wait)
-	level := slog.LevelWarn // once, so that the user who started it sees the reason of the delay
+	level := slog.LevelWarn // a warning once, so that the user sees the reason of the delay
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		nc, err := nats.Connect(o.URL, opts...)
 		if err == nil {
@@ -174,7 +175,7 @@ func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	}
 }
 
-// where names the server, without the user and password of a URL.
+// where returns the server's address, without the user and password of a URL.
 func (c *Conn) where(o Options) string {
 	if o.Server != nil {
 		return "this process"
@@ -214,14 +215,14 @@ func (c *Conn) onReconnect() {
 	}
 }
 
-// URL is the address of the current server.
+// URL returns the address of the current server.
 func (c *Conn) URL() string { return c.nc.ConnectedUrlRedacted() }
 
-// Open reports whether the server needs no credentials, so that every client that reaches
+// Open reports whether the server requires no credentials; then every client that reaches
 // it may answer.
 func (c *Conn) Open() bool { return !c.nc.AuthRequired() }
 
-// Publish sends v to subject. It returns no sign of delivery.
+// Publish sends v to subject. A nil error does not mean that v was delivered.
 func (c *Conn) Publish(subject string, v any) error { return c.publish(subject, v, nil) }
 
 // PublishVersion publishes one version of a record. A header names the version, so that a
@@ -245,8 +246,8 @@ func (c *Conn) publish(subject string, v any, header nats.Header) error {
 type Message struct {
 	Subject string
 	Data    []byte
-	// Revision is that of the record's version in the message; 0 if the sender did not
-	// set it.
+	// Revision is the revision of the record's version in the message; 0 if the sender
+	// did not set it.
 	Revision uint64
 }
 

@@ -17,8 +17,9 @@ import (
 // The broker keeps one replica of every other bucket.
 var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings"}
 
-// One replica answers reads directly. Of several only the leader does, even if there was
-// one before, and for clients that had opened the store then.
+// A bucket of one replica answers reads directly. With several replicas only the leader
+// answers, even if the bucket had one replica before, and even for clients that opened
+// the store at that time.
 func TestWhoAnswersReads(t *testing.T) {
 	var servers []*bus.Server
 	var routes []string

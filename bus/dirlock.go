@@ -10,8 +10,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A dirLock keeps a second server off a data directory: both would start and both would
-// decide. The lock ends with the process, even after a kill.
+// A dirLock prevents a second server on a data directory, where both would decide
+// requests. The lock ends with the process, even after a kill.
 type dirLock struct{ file *flock.Flock }
 
 // lockDir makes the data directory if it is absent and locks it.
@@ -32,13 +32,13 @@ func lockDir(dir string) (*dirLock, error) {
 
 func (l *dirLock) release() error {
 	if err := l.file.Unlock(); err != nil {
-		return fmt.Errorf("free the data directory: %w", err)
+		return fmt.Errorf("unlock the data directory: %w", err)
 	}
 	return nil
 }
 
-// unwritable leaves out the failed operation and file: a person can act on the directory
-// and the reason.
+// unwritable returns an error with the directory and the reason, which the user can act
+// on, without the failed operation and file.
 func unwritable(dir string, err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		err = path.Err
@@ -46,7 +46,7 @@ func unwritable(dir string, err error) error {
 	return fmt.Errorf("the data directory %s cannot be used: %w: fix its permissions, or name another with --data", dir, err)
 }
 
-// ErrInUse is in the error of a data directory that a running server has locked.
+// ErrInUse means that a running server has locked the data directory.
 var ErrInUse = errors.New("in use by a running nod")
 
 func inUse(dir string) error {

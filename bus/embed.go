@@ -29,7 +29,7 @@ type EmbedOptions struct {
 	// Host is the listening address, by default this machine alone. The server speaks TLS
 	// if other machines can reach it or were invited.
 	Host string
-	// Port is tried first, then any free one; 0 means any free port.
+	// Port is the listening port. If it is taken, or 0, the server takes any free port.
 	Port int
 	// SyncInterval is how long an acknowledged write may wait for the disk; 0 means that
 	// it never waits.
@@ -38,12 +38,11 @@ type EmbedOptions struct {
 	// server may do everything.
 	Users []roles.User
 	// Prepare, if set, returns the Users. It is called while the data directory is locked
-	// for this server, before any of it is read. Its error keeps the server from
-	// starting.
+	// for this server, before any of it is read. If it fails, the server does not start.
 	Prepare func(context.Context) ([]roles.User, error)
 	// Version is written to run.json.
 	Version string
-	// Log gets the server's warnings and errors; nil is slog.Default.
+	// Log receives the server's warnings and errors; nil means slog.Default.
 	Log *slog.Logger
 
 	// ServerName is "nod" by default. Members of a cluster have different names.
@@ -117,7 +116,7 @@ func startEmbedded(ctx context.Context, o EmbedOptions) (*server.Server, error) 
 	bridge := &natsLog{log: cmp.Or(o.Log, slog.Default()), fatal: make(chan error, 1)}
 	ns.SetLoggerV2(bridge, false, false, false)
 
-	ns.Start() // cannot be interrupted
+	ns.Start() // does not return early if ctx ends
 	err = listening(ctx, ns, bridge.fatal)
 	if err != nil {
 		ns.Shutdown()
@@ -172,16 +171,16 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 		opts.TLSTimeout = tlsWithin.Seconds()
 	}
 	text := roles.Config{Users: o.Users, StoreDir: dir, SyncInterval: o.SyncInterval}.String()
-	if err := opts.ProcessConfigString(text); err != nil { // several lines for several faults
+	if err := opts.ProcessConfigString(text); err != nil { // the error has one line for each fault
 		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 	}
 	return opts, nil
 }
 
-// freePort returns port if it is free, and otherwise the server's value for "any". If
-// another process takes the port in between, the start fails with an error that says so.
-// An address of another machine, or a port that this user may not use, is an error:
-// another port would not be the one that the user meant.
+// freePort returns port if it is free, and otherwise the server's value for any free
+// port. If another process takes the port before the server does, the start fails with an
+// error that says so. An address of another machine, or a port that this user may not
+// use, is an error, because the user meant exactly that address or port.
 func freePort(host string, port int) (int, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	l, err := net.Listen("tcp", addr)
@@ -191,7 +190,7 @@ func freePort(host string, port int) (int, error) {
 	if err != nil {
 		var cause syscall.Errno
 		if errors.As(err, &cause) {
-			err = cause // the rest repeats the address
+			err = cause // leaves out the address, which the message has
 		}
 		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}
@@ -202,7 +201,7 @@ func freePort(host string, port int) (int, error) {
 	return port, nil
 }
 
-// URL is the address for clients on this machine.
+// URL returns the address for clients on this machine.
 func (s *Server) URL() string { return s.url }
 
 func dialURL(at *net.TCPAddr) string {
@@ -213,7 +212,7 @@ func dialURL(at *net.TCPAddr) string {
 	return "nats://" + net.JoinHostPort(host, strconv.Itoa(at.Port))
 }
 
-// RouteURL is the address for other members of the cluster; empty without a cluster.
+// RouteURL returns the address for other members of the cluster, or "" without a cluster.
 func (s *Server) RouteURL() string {
 	if at := s.nats.ClusterAddr(); at != nil {
 		return "nats://" + at.String()
@@ -221,8 +220,8 @@ func (s *Server) RouteURL() string {
 	return ""
 }
 
-// InProcess connects to the server without a socket. Pass it to nats.Connect with any
-// URL.
+// InProcess returns an option for nats.Connect that connects to the server without a
+// socket, whatever the URL.
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 
 // Close stops the server, waits until it has stopped, and releases the data directory.

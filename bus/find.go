@@ -42,7 +42,7 @@ func (p Place) WithDefaults() (Place, error) {
 	return p, err
 }
 
-// DataHome is the default data directory: nod's directory in this user's data.
+// DataHome returns the default data directory: nod's directory in the user's data home.
 func DataHome() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "nod"), nil
@@ -57,14 +57,14 @@ func DataHome() (string, error) {
 	return filepath.Join(home, ".local", "share", "nod"), nil
 }
 
-// Join connects to the bus at a place in a role: at its URL if it has one, and otherwise
-// to the nod that runs on its data directory, with the role's key there. In the latter
-// case the connection follows nod to a new address after a restart.
+// Join connects to the bus at p with the key of id: to p.URL if it is set, and otherwise
+// to the nod that runs on p.DataDir. In the latter case the key is the one in that
+// directory, and the connection follows nod to a new address after a restart.
 func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, error) {
 	return JoinWait(ctx, p, id, log, 0)
 }
 
-// JoinWait is Join that keeps trying for wait if no server answers.
+// JoinWait is Join, and tries again for up to wait if no server answers.
 func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait time.Duration) (*Conn, error) {
 	p, err := p.WithDefaults()
 	if err != nil {
@@ -98,16 +98,17 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 		o.Creds = keys.Path(id)
 	}
 	conn, err := Connect(ctx, o)
-	if errors.Is(err, ErrNoServer) { // its process was killed, and another one has its pid
+	if errors.Is(err, ErrNoServer) { // nod was killed, and another process has its pid
 		err = fmt.Errorf("%w on %s: nothing answers at %s: start it with nod up", ErrNotRunning, p.DataDir, run.URL)
 	}
 	return conn, err
 }
 
-// joinElsewhere connects to the nod that invited this machine's agent.
+// joinElsewhere connects an agent to the nod on another machine that invited it. It fails
+// for every other role.
 func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string, id roles.ID) (*Conn, error) {
 	if id.Role != roles.Agent {
-		return nil, fmt.Errorf("this machine only asks, as the agent %s of the nod at %s: answer and manage there", i.Agent, i.URL)
+		return nil, fmt.Errorf("this machine may only ask, as the agent %s of the nod at %s: answer and manage on that machine", i.Agent, i.URL)
 	}
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -121,7 +122,7 @@ func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string
 	return Connect(ctx, o)
 }
 
-// runDialer dials the address that run.json names at that moment.
+// runDialer dials the address that run.json names when it is called.
 type runDialer struct{ dir string }
 
 func (d runDialer) Dial(network, _ string) (net.Conn, error) {

@@ -13,34 +13,36 @@ import (
 
 const (
 	// pingEvery is the interval of a connection's pings, and pingsMissed the number of
-	// replies that may be missing: a silent server is left after 9 s.
+	// missing replies after which it changes to another server: 9 s of silence.
 	pingEvery   = 3 * time.Second
 	pingsMissed = 2
-	// writeWithin limits a write to a server that does not read.
+	// writeWithin limits the time of a write to a server that has stopped reading.
 	writeWithin = 8 * time.Second
 
 	// A server that answers pings may still be cut off from the others. The connection
-	// leaves it after failedTimes unserved tries over at least failedFor. It then stays
-	// for at least switchMin, which doubles up to switchMax while no server is better.
+	// changes to another server after failedTimes failed tries over at least failedFor.
+	// It keeps the new one for at least switchMin; this time doubles, up to switchMax,
+	// while no server serves it.
 	failedTimes = 2
 	failedFor   = 4 * time.Second
 	switchMin   = 10 * time.Second
 	switchMax   = 2 * time.Minute
 
-	// pulseEvery is the interval at which a connection that only waits tests its server,
-	// and pulseWithin the limit of one test.
+	// pulseEvery is the interval at which a connection that only waits for messages tests
+	// its server, and pulseWithin the time limit of one test.
 	pulseEvery  = 3 * time.Second
 	pulseWithin = 3 * time.Second
 )
 
-// health tells from the results of calls whether a server serves its connection.
+// health counts the failed tries of calls, to notice a server that does not serve its
+// connection.
 type health struct {
 	mu     sync.Mutex
 	server uint64
 	failed int
-	since  time.Time     // start of the first failed try since the last served one
-	wait   time.Duration // from the last change of servers to the next
-	next   time.Time     // the earliest time of the next change
+	since  time.Time     // start of the first failed try since the last success
+	wait   time.Duration // the shortest time between two changes of servers
+	next   time.Time     // the earliest time of the next change of servers
 }
 
 func (h *health) served() {
@@ -49,7 +51,8 @@ func (h *health) served() {
 	h.failed, h.wait = 0, 0
 }
 
-// unserved counts a failed try, and reports whether to leave the server.
+// unserved counts a failed try, and reports whether the connection should change to
+// another server.
 func (h *health) unserved(a attempt, now time.Time) (leave bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,8 +70,8 @@ func (h *health) unserved(a attempt, now time.Time) (leave bool) {
 	return true
 }
 
-// attempt is one try on a connection: its start, and the connection's server at that
-// time, counted from its first.
+// attempt is one try on a connection: its start, and the server at that time, as the
+// number of reconnects before it.
 type attempt struct {
 	began  time.Time
 	server uint64
@@ -76,8 +79,8 @@ type attempt struct {
 
 func (c *Conn) attempt() attempt { return attempt{time.Now(), c.nc.Stats().Reconnects} }
 
-// recordAttempt evaluates the result of a try. It changes to another server, if one is
-// known, when this one does not serve the connection.
+// recordAttempt records the result of a try. If too many tries have failed, it changes to
+// another server, if one is known.
 func (c *Conn) recordAttempt(a attempt, err error) {
 	switch {
 	case isUnserved(err, time.Since(a.began)):
@@ -97,14 +100,15 @@ func (c *Conn) recordAttempt(a attempt, err error) {
 // alternatives reports whether there is another server to change to.
 func (c *Conn) alternatives() bool { return len(c.nc.Servers()) > 1 }
 
-// isServed reports whether err, possibly nil, is the server's answer to a try.
+// isServed reports whether err is a reply to a try, such as nil or an error of nod or of
+// JetStream, and not a failure to get one.
 func isServed(err error) bool {
 	var e *schemas.Error
 	return err == nil || errors.As(err, &e) || apiCode(err) != 0 || errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
-// isUnserved reports whether err means that the server, or every server behind it, did
-// not serve a try of this duration.
+// isUnserved reports whether err means that the server, or the servers that it depends
+// on, did not serve a try that took this long.
 func isUnserved(err error, took time.Duration) bool {
 	var e *schemas.Error
 	switch {
@@ -113,16 +117,16 @@ func isUnserved(err error, took time.Duration) bool {
 	case errors.As(err, &e):
 		return e.Code == schemas.CodeUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return took >= pulseWithin-pulseWithin/10 // a shorter time is the caller's own limit
+		return took >= pulseWithin-pulseWithin/10 // if it took less, the caller's own limit was shorter
 	case errors.Is(err, nats.ErrNoResponders):
 		return true
 	}
 	return apiUnavailable(err)
 }
 
-// Pulse calls try at intervals while there is another server to change to, until stop is
-// called. A client that only waits needs it: a server that is cut off would keep it
-// waiting.
+// Pulse calls try at intervals, until stop is called, while there is another server to
+// change to. A client that only waits for messages needs it to notice a server that is
+// cut off from the others.
 func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -139,7 +143,7 @@ func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 			}
 			for c.alternatives() && ctx.Err() == nil && !c.nc.IsClosed() {
 				within, done := context.WithTimeout(ctx, pulseWithin)
-				_ = try(within) // its calls record the result
+				_ = try(within) // the calls in try record their results
 				late := within.Err() != nil
 				done()
 				if !late {

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Invitation lets another machine ask as an agent of its own. It holds nod's address,
-// that agent's key, and the authority that authenticates the server. It is a secret.
+// Invitation lets another machine ask under an agent name of its own. It contains nod's
+// address, that agent's key, and the certificate authority of the server. It is a secret.
 type Invitation struct {
 	URL   string `json:"url"`
 	Agent string `json:"agent"`
@@ -27,8 +27,8 @@ type Invitation struct {
 
 const joinedName = "joined.json"
 
-// Invite makes the key of an agent and its invitation for another machine, which reaches
-// the server at address. The server accepts the key, and speaks TLS, from its next start
+// Invite makes an agent's key and the invitation for another machine, on which the server
+// is reachable at address. The server accepts the key, and uses TLS, from its next start
 // on.
 func Invite(dataDir, agent, address string) (Invitation, error) {
 	keys, err := roles.OpenKeys(dataDir)
@@ -53,7 +53,7 @@ func Invite(dataDir, agent, address string) (Invitation, error) {
 
 // String returns the invitation as one word.
 func (i Invitation) String() string {
-	text, _ := json.Marshal(i) // texts always encode
+	text, _ := json.Marshal(i) // strings always encode
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
@@ -73,9 +73,9 @@ func (i *Invitation) isComplete() bool {
 		i.CA != "" && roles.AgentID(i.Agent).Check() == nil
 }
 
-// Join stores the invitation in a data directory, readable by its owner alone. The
-// functions that connect by data directory use it from then on. Join changes nothing in a
-// directory that has a nod of its own, or has joined another one.
+// Join stores the invitation in a data directory, readable by its owner alone. From then
+// on Join and JoinWait connect with it, if they are given this directory. It fails, and
+// changes nothing, if the directory has a nod of its own or has joined another one.
 func (i Invitation) Join(dataDir string) error {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -91,10 +91,10 @@ func (i Invitation) Join(dataDir string) error {
 	if err := keys.Put(roles.AgentID(i.Agent), i.Key); err != nil {
 		return err
 	}
-	i.Key = "" // it has a file of its own
+	i.Key = "" // the key has a file of its own
 	text, err := json.Marshal(i)
 	if err == nil {
-		err = writeNew(path, append(text, '\n')) // the last write, so that the file implies the rest
+		err = writeNew(path, append(text, '\n')) // written last: if this file exists, the others do too
 	}
 	if err != nil {
 		return fmt.Errorf("join: %w", err)
@@ -107,7 +107,7 @@ func readInvitation(dataDir string) (*Invitation, error) {
 	path := filepath.Join(dataDir, joinedName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil // the first function that needs the directory reports its fault
+		return nil, nil // the next function that uses the directory reports what is wrong with it
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the invitation of this directory: %w", err)
@@ -119,8 +119,8 @@ func readInvitation(dataDir string) (*Invitation, error) {
 	return &i, nil
 }
 
-// Agent is the default agent at this place: the agent that the data directory was invited
-// as, or else "local".
+// Agent returns the default agent name at this place: the name in the data directory's
+// invitation, or else "local".
 func (p Place) Agent() (string, error) {
 	p, err := p.WithDefaults()
 	if err != nil {

@@ -14,33 +14,35 @@ import (
 
 // The errors of the stores.
 var (
-	// ErrNotFound: the key has no value.
+	// ErrNotFound means that the key has no value.
 	ErrNotFound = errors.New("not found")
-	// ErrMoved: the key is not at the given revision; read it again.
+	// ErrMoved means that the key is not at the given revision: read it again.
 	ErrMoved = errors.New("changed meanwhile")
-	// ErrUnknown: the store did not answer in time, so that the write may or may not have
-	// happened.
+	// ErrUnknown means that the store did not reply in time, so that the write may or may
+	// not have happened.
 	ErrUnknown = errors.New("outcome unknown")
-	// ErrTooLarge: the value is longer than a message may be. Nothing was written.
+	// ErrTooLarge means that the value exceeds the limit of a message. Nothing was
+	// written.
 	ErrTooLarge = errors.New("too large to be stored")
-	// ErrUnreadable: the stored record has a form that this version cannot read.
+	// ErrUnreadable means that this version of nod cannot decode the stored record.
 	ErrUnreadable = errors.New("not readable")
 )
 
-// codeDuplicateInFlight answers a message id whose first message is still being stored;
-// nats.go has no name for it.
+// codeDuplicateInFlight is the error for a message whose id belongs to a message that is
+// still being stored; nats.go has no name for it.
 const codeDuplicateInFlight jetstream.ErrorCode = 10158
 
 // operationHeader marks the tombstone of a deleted key, as KV tools write it.
 const operationHeader = "KV-Operation"
 
-// maxReads limits the concurrent reads from the leader: if the server's JetStream queue
-// overflows, the server drops all of it, including the calls of other clients.
+// maxReads limits the concurrent reads from the leader: if the server's queue of
+// JetStream calls overflows, the server drops the whole queue, including the calls of
+// other clients.
 const maxReads = 256
 
-// kvStream is a stream that holds the last value of each key. It is a KV bucket made by
-// hand for two reasons: only the leader of several replicas may be read (see
-// allowDirect), and scheduled messages need DiscardOld.
+// kvStream is a stream with the last value of each key. It is laid out like a KV bucket,
+// and does not use nats.go's KeyValue for two reasons: of several replicas only the
+// leader may be read (see allowDirect), and scheduled messages need DiscardOld.
 type kvStream struct {
 	conn   *Conn
 	name   string
@@ -49,9 +51,9 @@ type kvStream struct {
 	reads  chan struct{}
 }
 
-// allowDirect lets a bucket of one replica answer reads directly, which takes half as
-// long as through the JetStream API. With several replicas a follower would also answer,
-// with outdated values; there every read goes to the leader.
+// allowDirect turns direct reads on for a bucket of one replica, where they take half as
+// long as reads through the JetStream API, and off for a bucket of several replicas,
+// where a follower would also answer them, with outdated values.
 func (k *kvStream) allowDirect(ctx context.Context) error {
 	config := k.stream.CachedInfo().Config
 	alone := config.Replicas == 1
@@ -69,7 +71,7 @@ func (k *kvStream) allowDirect(ctx context.Context) error {
 	return nil
 }
 
-// storedValue is the storedValue of a key with its revision.
+// storedValue is the stored value of a key with its revision.
 type storedValue struct {
 	data     []byte
 	revision uint64
@@ -77,8 +79,8 @@ type storedValue struct {
 }
 
 // get reads the last value of a key, with retries while ctx allows. With ErrNotFound it
-// returns the revision that a create must name: 0, or the tombstone's if the key was
-// deleted.
+// returns the revision with which put creates the key: 0, or the tombstone's if the key
+// was deleted.
 func (k *kvStream) get(ctx context.Context, key string) (storedValue, error) {
 	return k.last(ctx, k.prefix+key)
 }
@@ -89,8 +91,8 @@ func (k *kvStream) last(ctx context.Context, subject string) (storedValue, error
 	})
 }
 
-// isEmpty reports whether no message matches a filter of subjects. It takes a third of
-// the time of a listing.
+// isEmpty reports whether no message matches a filter of subjects. It is three times as
+// fast as a listing.
 func (k *kvStream) isEmpty(ctx context.Context, filter string) (bool, error) {
 	_, err := k.read(ctx, filter, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return k.stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(filter))
@@ -124,9 +126,9 @@ func (k *kvStream) read(ctx context.Context, subject string, get func(context.Co
 			return storedValue{}, ErrNotFound
 		case isPermanent(err):
 			return storedValue{}, fmt.Errorf("read %s: %w", subject, err)
-		case errors.Is(err, nats.ErrNoResponders): // the bucket may have more replicas now
+		case errors.Is(err, nats.ErrNoResponders): // direct reads may have been turned off, because replicas were added
 			hop, cancel := context.WithTimeout(ctx, hopTimeout)
-			_, _ = k.stream.Info(hop) // loads the new way to read; if it fails, the next try does too
+			_, _ = k.stream.Info(hop) // loads the new configuration; if that fails, the next try fails too
 			cancel()
 		}
 		if pause(ctx, try) != nil {
@@ -170,7 +172,8 @@ func (k *kvStream) put(ctx context.Context, key string, data []byte, revision ui
 	}
 }
 
-// movedIfZero returns ErrMoved for revision 0, which compare returns for another's write.
+// movedIfZero returns ErrMoved for revision 0, with which compare reports the write of
+// another client.
 func movedIfZero(revision uint64) error {
 	if revision == 0 {
 		return ErrMoved
@@ -178,9 +181,10 @@ func movedIfZero(revision uint64) error {
 	return nil
 }
 
-// compare tells, after a lost write, whether the key really moved; it may not have, if
-// another write was in flight and failed. If it was this write that moved the key,
-// compare returns its revision.
+// compare reads a key after a conflict. moved reports whether the key is no longer at
+// revision; it still is if a concurrent write has caused the conflict and then failed. If
+// the key has this data, this write was stored, and seq is its revision; otherwise seq is
+// 0.
 func (k *kvStream) compare(ctx context.Context, key string, data []byte, revision uint64) (seq uint64, moved bool, err error) {
 	now, err := k.get(ctx, key)
 	switch {
@@ -194,8 +198,8 @@ func (k *kvStream) compare(ctx context.Context, key string, data []byte, revisio
 	return 0, true, nil
 }
 
-// remove deletes key if it is still at revision. The tombstone expires after a minute,
-// when every reader has seen it.
+// remove deletes key if it is still at revision. The tombstone expires after a minute, by
+// which time every reader has seen it.
 func (k *kvStream) remove(ctx context.Context, key string, revision uint64) error {
 	header := nats.Header{}
 	header.Set(operationHeader, "DEL")
@@ -234,8 +238,8 @@ func apiCode(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// apiUnavailable reports whether JetStream cannot serve for now, such as a server without
-// a majority.
+// apiUnavailable reports whether err means that JetStream cannot serve calls for now, for
+// example because the servers have no majority.
 func apiUnavailable(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.Code == 503 || errors.Is(err, jetstream.ErrNoStreamResponse)

@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A layout changes the shipped configuration. Attacks also run on layouts on which they
-// must succeed; otherwise their failure would prove nothing.
+// A layout changes the shipped configuration. Each attack also runs on a layout on which
+// it must succeed: otherwise its failure would prove nothing.
 type layout func(config string) string
 
 func asShipped(config string) string { return config }
@@ -40,8 +40,8 @@ func oneAccount(config string) string {
 	return strings.ReplaceAll(text, "_NOD.consumer_info.", "$JS.API.CONSUMER.INFO.permission_prompts.")
 }
 
-// looseRights lets agents send any request to the server and the services, and engines
-// answer to any reply subject that is not denied.
+// looseRights lets agents send any request to the server and the services, and lets
+// engines reply to any subject that is not denied.
 func looseRights(config string) string {
 	for _, agent := range []string{"ada", "bob"} {
 		config = strings.ReplaceAll(config, `"nod.v1.await.`+agent+`"`, `"nod.v1.await.`+agent+`", "$JS.API.>", "$SRV.>"`)
@@ -49,8 +49,8 @@ func looseRights(config string) string {
 	return looseEngine(config)
 }
 
-// looseEngine lets engines answer by allow_responses, with a deny for the subjects that
-// they must not use.
+// looseEngine lets engines reply by allow_responses, with a deny rule for the subjects
+// that they must not use.
 func looseEngine(config string) string {
 	return regexp.MustCompile(`(?s)(# engine\n.*?)deny: \[\]\}\n(.*?)(      \}\})`).
 		ReplaceAllString(config, `${1}deny: ["nod.v1.answer.>", "nod.v1.request.>"]}`+"\n"+`${2}        allow_responses: true`+"\n"+`${3}`)
@@ -116,8 +116,8 @@ func (g *guarded) makeStores() {
 	}
 }
 
-// stores describes all state that an attack could change: every stream's messages and
-// consumers, except tg's progress with its own prompts.
+// stores returns a text of all state that an attack could change: every stream's messages
+// and consumers, except tg's progress with its own prompts.
 func (g *guarded) stores(js jetstream.JetStream) string {
 	ctx := context.Background()
 	told := map[string]any{}
@@ -151,8 +151,8 @@ func (g *guarded) feed(js jetstream.JetStream) {
 	require.NoError(g.t, err)
 }
 
-// asked sends later questions on nc: their answers prove that the earlier ones are
-// answered.
+// asked sends further requests on nc and waits for the replies, which prove that earlier
+// requests have been handled.
 func (g *guarded) asked(nc *nats.Conn, questions ...string) {
 	g.t.Helper()
 	for range 3 {

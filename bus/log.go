@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Log is the stream permission_log: append only, in the order of its sequence.
+// Log is the stream permission_log, to which entries can only be appended.
 type Log struct{ *kvStream }
 
 func logConfig() jetstream.StreamConfig {
@@ -25,14 +25,14 @@ func logConfig() jetstream.StreamConfig {
 	}
 }
 
-// Retain removes entries that are older than maxAge, and the oldest entries beyond
-// maxBytes, from now on and among the existing ones. Entries go in no other way: no
-// credentials can delete them. If the server has no room for maxBytes, Retain sets the
-// age alone and returns ErrNoRoom.
+// Retain sets the limits of the log: from now on, entries older than maxAge and the
+// oldest entries beyond maxBytes are removed, existing ones included. Entries cannot be
+// removed in any other way, with any credentials. If the servers have no room for
+// maxBytes, Retain sets only the age and returns ErrNoRoom.
 func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) error {
 	info, err := l.stream.Info(ctx)
 	if err != nil {
-		return fmt.Errorf("read how long the log is kept: %w", err)
+		return fmt.Errorf("read the limits of the log: %w", err)
 	}
 	config := info.Config
 	if config.MaxAge == maxAge && config.MaxBytes == maxBytes {
@@ -47,7 +47,7 @@ func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) 
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("set how long the log is kept: %w", err)
+		return fmt.Errorf("set the limits of the log: %w", err)
 	}
 	return nil
 }
@@ -55,17 +55,18 @@ func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) 
 // ErrNoRoom: no server has enough room for the size of the log.
 var ErrNoRoom = errors.New("no server has enough room")
 
-// The errors of servers without the room that a stream reserves; nats.go has no names for
-// them.
+// The errors of servers without enough room for a stream's MaxBytes; nats.go has no names
+// for them.
 const (
 	codeNoPlacement jetstream.ErrorCode = 10005
 	codeNoResources jetstream.ErrorCode = 10023
 	codeNoStorage   jetstream.ErrorCode = 10047
 )
 
-// Append adds an entry under a message id and returns its sequence. Within an hour a
-// second entry of the same id is not stored: then first is false and the sequence is that
-// of the first entry. While the outcome is unknown, Append tries again until ctx ends.
+// Append adds an entry under a message id and returns its sequence. If an entry with the
+// same id was stored within the last hour, this one is not stored: first is false, and
+// the sequence is that of the stored entry. While the outcome is unknown, Append tries
+// again until ctx ends.
 func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequence uint64, first bool, err error) {
 	data, err := schemas.Encode(e)
 	if err != nil {
@@ -85,8 +86,9 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 	return sequence, first, err
 }
 
-// EachLogged calls f for every entry that is in the log at the call, in order, until f
-// fails. The connection needs the right to read the stores.
+// EachLogged calls f, in order, for every entry that the log has when it is called. It
+// stops if f fails, and returns that error. The connection needs the right to read the
+// stores.
 func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) error {
 	stream, err := c.js.Stream(ctx, "permission_log")
 	if err != nil {

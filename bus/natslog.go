@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 )
 
-// natsLog passes the server's log to slog. The server quotes input that it cannot parse;
-// natsLog leaves these quotes out, because they may contain payloads.
+// natsLog passes the server's log to slog. It leaves out quotes of input that the server
+// cannot parse, because they may contain payloads.
 type natsLog struct {
 	log     *slog.Logger
-	fatal   chan error // the first reason for a failed start
+	fatal   chan error // gets the first error that prevents the start
 	started atomic.Bool
 }
 
@@ -25,8 +25,8 @@ func (l *natsLog) Noticef(format string, v ...any) {
 	l.write(level, redacted(format, v))
 }
 
-// Warnf lowers the messages about indexes that the server rebuilds after a hard kill,
-// which is normal.
+// Warnf logs messages about indexes that the server rebuilds after a kill at level info,
+// because that is normal.
 func (l *natsLog) Warnf(format string, v ...any) {
 	level := slog.LevelWarn
 	text := redacted(format, v)
@@ -38,7 +38,8 @@ func (l *natsLog) Warnf(format string, v ...any) {
 	l.write(level, text)
 }
 
-// Errorf lowers errors about a single client to warnings: the server is well.
+// Errorf logs errors about a single client as warnings, because the server itself has not
+// failed.
 func (l *natsLog) Errorf(format string, v ...any) {
 	level := slog.LevelError
 	if strings.Contains(format, " - cid:") {
@@ -54,7 +55,7 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 		select {
 		case l.fatal <- errors.New(redacted(format, v)):
 			return
-		default: // one reason is enough to give up; the others are logged
+		default: // the first error is reported; this one is only logged
 		}
 	}
 	l.write(slog.LevelError, redacted(format, v))
@@ -62,14 +63,14 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 
 func (l *natsLog) Debugf(format string, v ...any) { l.write(slog.LevelDebug, redacted(format, v)) }
 
-// Tracef drops its text, which would be every message.
+// Tracef drops its text, because the server traces every message.
 func (l *natsLog) Tracef(string, ...any) {}
 
 func (l *natsLog) write(level slog.Level, text string) {
 	l.log.Log(context.Background(), level, "nats: "+text)
 }
 
-// redacted cuts a line before the part that would quote a message.
+// redacted formats a line, without the part that would quote a message.
 func redacted(format string, v []any) string {
 	for _, quoting := range []string{"Malformed JetStream API Request", "parser ERROR", "bad NAK delay value", "failed to decode"} {
 		if before, _, found := strings.Cut(format, quoting); found {

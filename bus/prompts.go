@@ -12,23 +12,23 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Prompts is the work-queue stream permission_prompts: the prompts and outcomes for
-// carriers to show.
+// Prompts is the work-queue stream permission_prompts, from which carriers get the
+// prompts and outcomes to show.
 type Prompts struct {
-	// AckWait is how long a worker may handle a prompt before another worker gets it; 0
-	// is 10 s.
+	// AckWait is how long after a worker's last sign of progress its prompt goes to
+	// another worker; 0 means 10 s.
 	AckWait time.Duration
 
 	conn   *Conn
 	stream jetstream.Stream
 }
 
-// PromptGrace is how long after its deadline a prompt is still delivered, so that a shown
-// prompt also gets its outcome.
+// PromptGrace is how long after a prompt's deadline the queue keeps its messages, so that
+// a shown prompt also gets its outcome.
 const PromptGrace = time.Hour
 
 // OpenPrompts opens the stream, and makes it if it is missing. The stream is in the
-// account of the stores; connectors reach it by an import.
+// account of the stores; connectors reach it through an import.
 func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 	config := jetstream.StreamConfig{
 		Name:        "permission_prompts",
@@ -73,7 +73,8 @@ func (p *Prompts) Serve(ctx context.Context, connector string) error {
 	return err
 }
 
-// Keep makes the consumer again if it is lost. It ignores all other failures.
+// Keep makes a connector's consumer again if it is lost. If it cannot find out, it does
+// nothing and returns nil.
 func (p *Prompts) Keep(ctx context.Context, connector string) error {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	_, err := p.stream.Consumer(hop, connector)
@@ -94,7 +95,8 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 	}
 }
 
-// PromptQueue opens a connector's queue, which an engine made when the worker registered.
+// PromptQueue opens a connector's queue. An engine makes the queue when a worker
+// registers.
 func (c *Conn) PromptQueue(ctx context.Context, connector string) (*Queue, error) {
 	q := &Queue{conn: c, name: connector}
 	q.open = func(ctx context.Context) (jetstream.Consumer, error) {

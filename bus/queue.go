@@ -10,16 +10,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// drainTimeout is how long a stopping queue waits for messages that are on their way. A
-// longer wait would be for a server that is away. Later messages are delivered to another
-// process.
+// drainTimeout is how long a stopping queue waits for messages that the server has
+// already sent. Messages that arrive later are delivered to another process.
 const drainTimeout = 2 * time.Second
 
 const (
 	// idleBeat is the interval of the broker's heartbeats on a subscription without
-	// deliveries. Two missing heartbeats mean that it is not served.
+	// deliveries. Two missing heartbeats mean that the subscription has failed.
 	idleBeat = 2 * time.Second
-	// servedFor is how long a subscription must last to count as served.
+	// servedFor is how long a subscription must last to count as successful.
 	servedFor = 10 * time.Second
 )
 
@@ -28,10 +27,10 @@ const (
 type Queue struct {
 	conn     *Conn
 	consumer jetstream.Consumer
-	// open opens the consumer again; it also makes it, if the role may.
+	// open opens the consumer again, and makes it if it is missing and the role may.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
-	one  sync.Mutex // held while a delivery is handled
+	one  sync.Mutex // one delivery is handled at a time
 
 	ackWait time.Duration
 	mu      sync.Mutex
@@ -67,11 +66,10 @@ func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstr
 }
 
 // Consume passes every delivery to handle, one after another, until stop is called.
-// handle must not block for long: it passes the work on. Until a delivery is
-// acknowledged, Consume tells the broker that it is in progress, so that another process
-// gets it only if this one stops. If the queue is not served, because its leader is gone
-// or its consumer is lost, Consume notices within 2 × idleBeat and subscribes again until
-// it succeeds.
+// handle must not block for long: pass long work on. Until a delivery is acknowledged,
+// Consume reports to the broker that it is in progress, so that another process gets it
+// only if this one stops. If the queue's leader is gone or its consumer is lost, Consume
+// notices within 2 × idleBeat and subscribes again until it succeeds.
 func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	first, err := q.pull(handle)
 	if err != nil {
@@ -89,7 +87,8 @@ func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	}, nil
 }
 
-// AckWait is how long after the last sign of progress a delivery goes to another process.
+// AckWait returns the time after the last sign of progress when a delivery goes to
+// another process.
 func (q *Queue) AckWait() time.Duration { return q.ackWait }
 
 // subscription is one subscription to a queue, with its first failure.
@@ -107,7 +106,7 @@ func (q *Queue) pull(handle func(*Delivery)) (*subscription, error) {
 			q.conn.log.Error("bus: a queue delivered a message without its metadata", "queue", q.name, "error", err)
 			return
 		}
-		q.one.Lock() // a failed subscription may still deliver beside its successor
+		q.one.Lock() // a failed subscription may still deliver while its successor does
 		defer q.one.Unlock()
 		d := &Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m, queue: q}
 		q.track(d)
@@ -122,7 +121,8 @@ func (q *Queue) pull(handle func(*Delivery)) (*subscription, error) {
 	return p, err
 }
 
-// drain handles the messages that have arrived, and fetches no more.
+// drain stops fetching, and waits until the messages that were sent are handled, for at
+// most drainTimeout.
 func (p *subscription) drain() {
 	p.Drain()
 	select {
@@ -131,9 +131,9 @@ func (p *subscription) drain() {
 	}
 }
 
-// serve replaces a failed subscription by another until ctx ends. nats.go resubscribes
-// after some failures and never after others, such as a deleted consumer; it repeats an
-// unserved pull only after missing heartbeats.
+// serve replaces each failed subscription by another until ctx ends. nats.go itself
+// resubscribes only after some failures, and not if the consumer was deleted; it repeats
+// an unanswered pull only after missing heartbeats.
 func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Delivery)) {
 	working := time.NewTicker(q.ackWait / 3)
 	defer working.Stop()
@@ -154,8 +154,8 @@ func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Deliver
 		if time.Since(p.began) > servedFor {
 			try = 0
 		}
-		q.conn.log.Info("bus: a queue is not served; it is subscribed to again", "queue", q.name, "error", failed)
-		p.Drain() // messages that have arrived are handled meanwhile
+		q.conn.log.Info("bus: a queue's subscription failed; subscribing again", "queue", q.name, "error", failed)
+		p.Drain() // handles the messages that have arrived
 		if try > 0 && pause(ctx, try-1) != nil {
 			return
 		}
@@ -172,27 +172,27 @@ var errPullEnded = errors.New("the subscription has ended")
 // returns nil if ctx ends first.
 func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int) *subscription {
 	for ; ; try++ {
-		if try > 0 { // at first it is enough to ask the current leader
+		if try > 0 { // the first try uses the consumer as it is: its leader may only have changed
 			q.reopen(ctx)
 		}
 		p, err := q.pull(handle)
 		if err == nil {
 			return p
 		}
-		q.conn.log.Warn("bus: a queue cannot be subscribed to; it is tried again", "queue", q.name, "error", err)
+		q.conn.log.Warn("bus: cannot subscribe to a queue; trying again", "queue", q.name, "error", err)
 		if pause(ctx, try) != nil {
 			return nil
 		}
 	}
 }
 
-// reopen opens the consumer again. If that fails, it keeps the old one.
+// reopen opens the consumer again. If that fails, the queue keeps the old one.
 func (q *Queue) reopen(ctx context.Context) {
 	hop, cancel := context.WithTimeout(ctx, 2*idleBeat)
 	defer cancel()
 	consumer, err := q.open(hop)
 	if err != nil {
-		q.conn.log.Info("bus: a queue's consumer was not opened; it is tried again", "queue", q.name, "error", err)
+		q.conn.log.Info("bus: cannot open a queue's consumer; trying again", "queue", q.name, "error", err)
 		return
 	}
 	q.consumer = consumer

@@ -28,8 +28,8 @@ const (
 )
 
 // Records is the bucket pending_permissions: the record of each request, and in the same
-// stream its timer. A record that can still change has no TTL: the marker of an expiry
-// removes acknowledged updates made shortly before it.
+// stream its timer. A pending record has no TTL, because the server's marker of an expiry
+// would remove updates that it acknowledged shortly before.
 type Records struct{ *kvStream }
 
 // Entry is a record with the revision at which it was read.
@@ -46,8 +46,8 @@ func recordsConfig(replicas int) jetstream.StreamConfig {
 	return config
 }
 
-// Get reads a record. With ErrNotFound it returns the revision that Create and
-// CreateDecided must name.
+// Get reads a record. With ErrNotFound the entry has the revision for Create and
+// CreateDecided.
 func (r *Records) Get(ctx context.Context, key string) (Entry, error) {
 	val, err := r.get(ctx, key)
 	if err != nil {
@@ -61,7 +61,7 @@ func decodeEntry(key string, val storedValue) (Entry, error) {
 	if err := schemas.Load(val.data, &e.Record); err != nil {
 		return e, fmt.Errorf("read the record %s: %w: %w", key, ErrUnreadable, err)
 	}
-	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // the request is its own only waiter
+	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // a record of one call is stored without its waiter
 		_, id := schemas.SplitKey(key)
 		rec.Waiters = []schemas.Waiter{{PendingID: id, Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}}
 	}
@@ -78,9 +78,10 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 }
 
 // Decide writes a record with its decision at the revision that was read: of concurrent
-// writers one wins and the others get ErrMoved. The same publish starts the record's
-// retention and cancels its timer. ErrUnknown means that the outcome is unknown. Decide
-// may then be repeated, because the decision's id tells whose write is stored.
+// writers one succeeds and the others get ErrMoved. The same publish starts the record's
+// retention and cancels its timer. After ErrUnknown the decision may or may not be
+// stored, and Decide may be repeated: the decision's id shows whether it was this write
+// that was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -95,8 +96,8 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// Amend adds to a record that has its decision, and sets its remaining retention. It
-// leaves the timer alone, which an identical call may have armed since.
+// Amend writes an addition to a decided record, and sets its remaining retention. It does
+// not change the timer, which may by now belong to an identical call.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -107,7 +108,7 @@ func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint6
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// CreateDecided stores a record that is decided from the start.
+// CreateDecided stores a new record that already has its decision.
 func (r *Records) CreateDecided(ctx context.Context, e Entry) (uint64, error) {
 	return r.Amend(ctx, e, Retention)
 }
@@ -116,7 +117,7 @@ func (r *Records) CreateDecided(ctx context.Context, e Entry) (uint64, error) {
 // time of the broker's clock.
 func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
 	filter := r.prefix + sessionFilter(session)
-	if none, err := r.isEmpty(ctx, filter); err != nil || none { // the case of most sessions
+	if none, err := r.isEmpty(ctx, filter); err != nil || none { // most sessions have no records
 		return nil, err
 	}
 	consumer, err := r.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
@@ -147,7 +148,7 @@ func (r *Records) ChangedSince(ctx context.Context, session string, since time.T
 	return changed, nil
 }
 
-// Named lists the keys of all kept records with this id, in any session.
+// Named lists the keys of all kept records with this pending_id, in any session.
 func (r *Records) Named(ctx context.Context, pendingID string) ([]string, error) {
 	return r.keys(ctx, r.prefix, "*."+pendingID)
 }
@@ -159,9 +160,9 @@ func sessionFilter(session string) string {
 	return session + ".*"
 }
 
-// Outbox delivers every record's newest version, at least once, to one of the engines,
-// and to another one if it is not acknowledged within ackWait. Versions that were
-// replaced before their delivery are skipped.
+// Outbox returns the queue that delivers every record's newest version, at least once, to
+// one of the engines, and to another one if it is not acknowledged within ackWait.
+// Versions that were replaced before their delivery are skipped.
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
@@ -172,7 +173,7 @@ func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, er
 	})
 }
 
-// Entry decodes a delivery of the outbox. A deleted key is ErrNotFound.
+// Entry decodes a delivery of the outbox. It returns ErrNotFound for a deleted key.
 func (r *Records) Entry(d *Delivery) (Entry, error) {
 	key := strings.TrimPrefix(d.Subject, recordPrefix)
 	if d.msg.Headers().Get(operationHeader) != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A reflection is a harmless request with its reply set to a subject on which the asker
-// has no rights: the answer arrives there with the answerer's rights.
+// A reflection is a harmless request whose reply subject is one to which the sender may
+// not publish: the reply arrives there with the rights of the replying service or server.
 type reflection struct {
 	how   string
 	ask   func(t *testing.T, nc *nats.Conn, reply string)
@@ -33,8 +33,8 @@ const (
 	infoOfTg = "$JS.API.CONSUMER.INFO.permission_prompts.tg"
 )
 
-// acknowledging takes a prompt of tg and has its acknowledgement confirmed to the reply
-// subject.
+// acknowledging fetches a prompt of tg, and acknowledges it with reply as the subject for
+// the confirmation.
 func acknowledging(t *testing.T, nc *nats.Conn, reply string) {
 	prompt, err := nc.Request(nextOfTg, nil, 5*time.Second)
 	require.NoError(t, err)
@@ -57,7 +57,8 @@ func deliverTo(t *testing.T, nc *nats.Conn, target string) {
 		`"config":{"name":"x","deliver_subject":%q,"deliver_policy":"all","ack_policy":"none"}}`, target)))
 }
 
-// The requests that a worker may send, and the subjects that it must not reach by them.
+// reflectionsOfAWorker returns the requests that a worker may send, with subjects that
+// the replies must not reach.
 func reflectionsOfAWorker() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -72,8 +73,8 @@ func reflectionsOfAWorker() []reflection {
 	}
 }
 
-// The requests that an agent has no right to send. They are tried without that limit,
-// because the accounts alone must stop them.
+// reflectionsOfAnAgent returns requests that an agent may not send. The attacks run
+// without that limit, because the accounts alone must stop them.
 func reflectionsOfAnAgent() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -92,7 +93,7 @@ func TestNobodyReflectsOntoTheStores(t *testing.T) {
 		by          roles.ID
 		rights      layout
 		reflections []reflection
-		later       []string // questions that are answered after those of the attack
+		later       []string // requests whose replies come after those to the attack
 	}{
 		{asTg, asShipped, reflectionsOfAWorker(), []string{infoOfTg, nextOfTg}},
 		{asAda, looseRights, reflectionsOfAnAgent(), []string{"$JS.API.INFO", "$SRV.INFO.nod-engine", "nod.v1.request.ada.s.8"}},
@@ -123,8 +124,8 @@ func TestNobodyReflectsOntoTheStores(t *testing.T) {
 	}
 }
 
-// serveEngine answers every request with an answer message, unlike any engine. On an
-// answer subject it would be believed.
+// serveEngine replies to every request with an answer message, as no engine does. On an
+// answer subject, an engine would accept that message.
 func (g *guarded) serveEngine() *nats.Conn {
 	g.t.Helper()
 	nc := g.as(asEngine)
@@ -148,7 +149,8 @@ func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscri
 	return nc, sub
 }
 
-// A request makes an engine reply on a subject where it has no rights.
+// A request with a foreign reply subject cannot make an engine reply on a subject where
+// the engine has no rights.
 func TestEngineIsNotMadeToSpeakForOthers(t *testing.T) {
 	for _, target := range []string{theAnswer, "nod.v1.request.bob.s.7", "nod.v1.manage.terminal.settings"} {
 		t.Run(target, func(t *testing.T) {
@@ -158,7 +160,7 @@ func TestEngineIsNotMadeToSpeakForOthers(t *testing.T) {
 				engine = g.serveEngine()
 				ada := g.as(asAda)
 				require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", target, nil))
-				g.asked(ada, "nod.v1.request.ada.s.8") // an endpoint answers in order
+				g.asked(ada, "nod.v1.request.ada.s.8") // an endpoint replies in order
 				require.NoError(t, other.Flush())
 				return engine, other, heard
 			}
@@ -166,7 +168,7 @@ func TestEngineIsNotMadeToSpeakForOthers(t *testing.T) {
 			require.ErrorIs(t, engine.LastError(), nats.ErrPermissionViolation)
 			requireSilent(t, heard)
 
-			// With allow_responses the reply passes, whatever a deny says.
+			// With allow_responses the reply passes, in spite of the deny rule.
 			_, _, heard = attack(looseEngine)
 			_, err := heard.NextMsg(5 * time.Second)
 			require.NoError(t, err, "with allow_responses this attack must succeed, or its failure proves nothing")
@@ -181,12 +183,12 @@ func requireSilent(t *testing.T, s *nats.Subscription) {
 	require.Zero(t, n)
 }
 
-// An engine has the right to publish decisions, so that its rights do not stop a reply on
-// another agent's decision subject. Engines must therefore check the reply first.
+// An engine may publish decisions, so that its rights do not prevent a reply on another
+// agent's decision subject. Engines must therefore check the reply subject.
 func TestOwnReplyStopsWhatRightsCannot(t *testing.T) {
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asBob, theDecision)
-	g.serveEngine() // without the check of the reply
+	g.serveEngine() // does not check the reply subject
 	ada := g.as(asAda)
 	require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", theDecision, nil))
 	_, err := heard.NextMsg(5 * time.Second)
@@ -194,8 +196,8 @@ func TestOwnReplyStopsWhatRightsCannot(t *testing.T) {
 	require.False(t, roles.OwnReply("nod.v1.request.ada.s.9", theDecision))
 }
 
-// A worker can still have the server's replies and its own prompts delivered on subjects
-// with handlers. None of them has the type that is expected there.
+// A worker can still direct the server's replies and its own prompts to subjects with
+// handlers. None of these messages has the type that the handlers expect.
 func TestWhatAWorkerReflectsInEdgeIsNoMessageOfNods(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine, tg := g.jetstream(asEngineStore), g.as(asTg)

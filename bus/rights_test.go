@@ -10,8 +10,9 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// The publish and subscribe rights of each role, written down a second time. Every role
-// is tried on the subjects of all roles, and on forbidden ones.
+// rightsTable has the publish and subscribe rights of each role, written a second time
+// independently of the code. Every role is tried on the subjects of all roles, and on
+// forbidden ones.
 var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	asAda: {
 		pub: `nod.v1.request.ada.s.1 nod.v1.withdraw.ada.s.1 nod.v1.await.ada nod.v1.grant.ada nod.v1.gate.ada nod.v1.passed.ada

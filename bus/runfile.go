@@ -22,7 +22,7 @@ type Run struct {
 
 const runName = "run.json"
 
-// ErrNotRunning is in the error of a data directory without a running server.
+// ErrNotRunning means that no server runs on a data directory.
 var ErrNotRunning = errors.New("nod is not running")
 
 // ReadRun reads run.json. If it does not exist, or its process is gone, the error is
@@ -45,7 +45,7 @@ func ReadRun(dir string) (Run, error) {
 	return r, nil
 }
 
-// write replaces run.json whole, or leaves the old one.
+// write replaces run.json as a whole; on failure the old file stays.
 func (r Run) write(dir string) error {
 	content, err := json.Marshal(r)
 	if err != nil {
@@ -73,8 +73,8 @@ func removeRun(dir string) error {
 	return nil
 }
 
-// alive reports whether a process pid exists, of any user. It cannot tell another process
-// with a reused pid; connecting will.
+// alive reports whether a process with this pid exists, of any user. That may be another
+// process with a reused pid; then connecting fails.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -82,7 +82,7 @@ func alive(pid int) bool {
 	}
 	defer p.Release()
 	if runtime.GOOS == "windows" {
-		return true // there FindProcess fails for a process that is gone
+		return true // on Windows FindProcess fails for a process that is gone
 	}
 	err = p.Signal(syscall.Signal(0))
 	return err == nil || errors.Is(err, fs.ErrPermission)

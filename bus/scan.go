@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	// barrierSubject holds the messages by which a scan knows that it has read everything
-	// before. It has one token, so that it is no key of a record.
+	// barrierSubject is the subject of a scan's barrier: a message that the scan writes,
+	// and that follows everything it must read. Its one token cannot be the key of a
+	// record, which has two.
 	barrierSubject = recordPrefix + "barrier"
 
-	// scanBatch is how many records a scan fetches at a time.
+	// scanBatch is the number of records that a scan fetches at a time.
 	scanBatch = 512
 	// scanWait is how long a scan waits for a batch, or for its consumer to be made,
-	// before it turns to another replica.
+	// before it tries another replica.
 	scanWait = 2 * time.Second
-	// scanKept is how long the server keeps the consumer of a killed scan.
+	// scanKept is how long the server keeps the consumer of a scan that was killed.
 	scanKept = 10 * time.Second
 )
 
-// Found is a record in a scan: its key and its place in the stream. Decided is derived
-// from the record's retention, which starts with its decision; a record that is not
-// Decided may have been decided since.
+// Found is a record in a scan: its key and its place in the stream. Decided means that
+// the record had a retention time, which starts with the decision. A record without it
+// may have been decided since.
 type Found struct {
 	Key      string
 	Revision uint64
@@ -70,12 +71,12 @@ type scan struct {
 	records *Records
 	filter  string
 	found   func(Found) bool
-	barrier uint64 // the end of the stream counts only after this sequence
-	last    uint64 // the sequence read last
+	barrier uint64 // the scan is complete only after this sequence
+	last    uint64 // the sequence of the last message read
 }
 
-// setBarrier writes a message into a stream of several replicas. A replica that delivers
-// it has delivered everything that was acknowledged before.
+// setBarrier writes the barrier, if the stream has several replicas. A replica that
+// delivers it has delivered everything that was acknowledged before.
 func (s *scan) setBarrier(ctx context.Context) error {
 	if s.records.stream.CachedInfo().Config.Replicas <= 1 {
 		return nil
@@ -121,7 +122,8 @@ func (s *scan) filters() []string {
 	return []string{s.filter, barrierSubject}
 }
 
-// remove need not succeed: the server removes the consumer after scanKept.
+// remove deletes the consumer. It ignores errors, because the server deletes the consumer
+// after scanKept.
 func (s *scan) remove(ctx context.Context, consumer jetstream.Consumer) {
 	hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), scanWait)
 	defer cancel()
@@ -129,7 +131,7 @@ func (s *scan) remove(ctx context.Context, consumer jetstream.Consumer) {
 }
 
 var (
-	errScanGap    = errors.New("a message was lost on its way")
+	errScanGap    = errors.New("a message of the stream was not delivered")
 	errScanBehind = errors.New("the replica is behind")
 )
 
@@ -147,7 +149,7 @@ func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
-		if msg == nil { // a short batch is the replica's last
+		if msg == nil { // the replica has no more messages
 			return false, errors.Join(batch.Error(), s.behind())
 		}
 		meta, err := msg.Metadata()
@@ -169,12 +171,12 @@ func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered
 	}
 }
 
-// behind is the error of a replica that ended too early.
+// behind returns the error of a replica whose messages ended too early.
 func (s *scan) behind() error {
 	if s.last < s.barrier {
 		return errScanBehind
 	}
-	return errScanGap // the replica had announced more
+	return errScanGap // the replica had announced more messages
 }
 
 // take passes one message to f and reports whether to go on.

@@ -15,10 +15,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Call is one request to a service. It gets exactly one reply, at any later time and from
-// any goroutine; a second reply is dropped.
+// Call is one request to a service. Its handler must reply exactly once, at any time and
+// from any goroutine; a second reply is dropped.
 type Call struct {
-	Tokens []string // of the subject, after the endpoint's verb; all valid ids
+	Tokens []string // the tokens of the subject after the endpoint's verb; all are valid ids
 	Data   []byte
 
 	req      micro.Request
@@ -44,8 +44,8 @@ func (c *Call) Reply(v any) {
 }
 
 // Fail replies with an error. A *schemas.Error is sent as it is. A temporary error, such
-// as of a store whose leader changes, is sent as UNAVAILABLE, which askers repeat. Every
-// other error is logged, and sent as an INTERNAL_ERROR without details.
+// as a store without a leader, is sent as UNAVAILABLE, after which callers try again.
+// Every other error is logged, and sent as INTERNAL_ERROR without details.
 func (c *Call) Fail(err error) {
 	e := toWireError(err)
 	if e.Code == schemas.CodeInternal {
@@ -92,7 +92,7 @@ type Endpoint struct {
 // ServiceOptions describe a service.
 type ServiceOptions struct {
 	Name, Version, Description string
-	// Open is the limit of open calls; further calls get UNAVAILABLE.
+	// Open is the largest number of calls without a reply; further calls get UNAVAILABLE.
 	Open int
 	// Stats returns data that is added to the service's statistics.
 	Stats func() any
@@ -104,7 +104,7 @@ type Service struct {
 	open sync.WaitGroup
 	room chan struct{}
 	log  *slog.Logger
-	// anybody: the server needs no credentials.
+	// anybody is set if the server requires no credentials.
 	anybody bool
 
 	mu       sync.Mutex
@@ -127,20 +127,20 @@ func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) 
 		subject := "nod.v1." + e.Verb + strings.Repeat(".*", e.Tokens)
 		err := svc.AddEndpoint(e.Name, micro.HandlerFunc(func(r micro.Request) { s.accept(e, r) }), micro.WithEndpointSubject(subject))
 		if err != nil {
-			_ = svc.Stop() // the first error is the one to return
+			_ = svc.Stop() // its error would hide the first one
 			return nil, fmt.Errorf("serve %s: %w", subject, err)
 		}
 	}
 	return s, nil
 }
 
-// ID is the instance's id, as in its statistics.
+// ID returns the instance's id, as in its statistics.
 func (s *Service) ID() string { return s.svc.Info().ID }
 
-// accept starts one call or replies at once with the reason why not.
+// accept passes a call to its endpoint's handler, or refuses it with an error at once.
 func (s *Service) accept(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
-	if !s.replies(r) { // first, because not even an error may go there
+	if !s.replies(r) { // checked first: not even an error may be sent there
 		s.log.Warn("bus: a call was dropped, because its reply would not go to an inbox of its asker", "subject", r.Subject())
 		return
 	}
@@ -165,9 +165,9 @@ func (s *Service) accept(e Endpoint, r micro.Request) {
 	e.Handle(call)
 }
 
-// replies reports whether the reply goes to an inbox of the asker: elsewhere a reply
-// could count as another message. On an open server, clients have no identities, and any
-// inbox will do.
+// replies reports whether the reply subject is an inbox of the asker. On any other
+// subject, the reply could be taken for another message. On an open server, clients have
+// no identities, and any inbox is accepted.
 func (s *Service) replies(r micro.Request) bool {
 	if s.anybody {
 		return strings.HasPrefix(r.Reply(), "_INBOX.")
@@ -185,7 +185,7 @@ func (s *Service) begin() bool {
 	return true
 }
 
-// Drain accepts no new calls and waits, for as long as ctx allows, until the open ones
+// Drain stops accepting calls, and waits, for as long as ctx allows, until all open calls
 // have their replies.
 func (s *Service) Drain(ctx context.Context) error {
 	err := s.svc.Stop()

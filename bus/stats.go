@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// statsQuiet is the time without a reply after which all instances are taken to have
-// replied.
+// statsQuiet is how long ServiceStats waits for another reply before it assumes that all
+// instances have replied.
 const statsQuiet = 300 * time.Millisecond
 
 // ServiceStats are the statistics of one instance of a service.
@@ -23,7 +23,8 @@ type ServiceStats struct {
 	data json.RawMessage
 }
 
-// Into decodes the data that the service added to its statistics.
+// Into decodes the data that the service has added to its statistics; see
+// ServiceOptions.Stats.
 func (s ServiceStats) Into(v any) error { return json.Unmarshal(s.data, v) }
 
 // ServiceStats asks every instance of a service for its statistics.
@@ -60,16 +61,16 @@ func (c *Conn) ServiceStats(ctx context.Context, service string) ([]ServiceStats
 	}
 }
 
-// Follow waits until every instance of a service reports this revision under
-// revisionName in its statistics. It returns the ids of the instances that had not when
-// ctx ended: of those that reply, and of those that running lists, unless running is nil.
-// It fails if no instance replies.
+// Follow waits until every instance of a service reports this revision, or a later one,
+// under revisionName in its statistics. If ctx ends first, it returns the ids of the
+// instances that had not reported it. The instances are those that reply and, unless
+// running is nil, those that running lists. Follow fails if no instance replies.
 func (c *Conn) Follow(ctx context.Context, service, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (laggards []string, err error) {
 	heard := false
 	for try := 0; ; try++ {
 		stats, err := c.ServiceStats(ctx, service)
 		switch {
-		case ctx.Err() != nil && heard: // of the last whole round
+		case ctx.Err() != nil && heard: // laggards are those of the last complete round
 			return laggards, nil
 		case ctx.Err() != nil:
 			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine reports its state: check that one is running")
@@ -90,7 +91,8 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 	}
 }
 
-// behind returns the instances that have not reached a revision, or do not reply.
+// behind returns the ids of the instances that have not reached a revision, or do not
+// reply.
 func behind(ctx context.Context, stats []ServiceStats, revisionName string, revision uint64, running func(context.Context) ([]string, error)) (ids []string, err error) {
 	if running != nil {
 		if ids, err = running(ctx); err != nil {

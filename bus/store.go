@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Store is all of the engines' persistent state: the records with their timers, the
+// Store is the engines' whole persistent state: the records with their timers, the
 // sessions, the presence of clients and workers, the shown prompts, the settings, and the
 // log. Every write is a compare-and-set, and every read sees all writes that were
 // acknowledged before it.
@@ -58,7 +58,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	for _, b := range []struct {
 		into  **Bucket
 		name  string
-		async bool // contents that can be rebuilt need not wait for the disk
+		async bool // do not wait for the disk: the contents can be rebuilt
 	}{
 		{&s.Sessions, "permission_sessions", false},
 		{&s.Presence, "client_presence", true},
@@ -90,7 +90,7 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig) (jetst
 		switch {
 		case err == nil:
 			return stream, nil
-		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine was first
+		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine has just made it
 		case apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabled, apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 			return nil, fmt.Errorf("open the store %s: JetStream is off for this account on the NATS server: enable it in its configuration", config.Name)
 		case isPermanent(err) || apiCode(err) == codeNoReplicas:
@@ -122,14 +122,14 @@ func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfi
 	return config
 }
 
-// Bucket is a KV bucket of nouns.
+// Bucket is a KV bucket of nouns (message structs of package schemas).
 type Bucket struct {
 	*kvStream
 	confirms *actionGroup
 }
 
 // Get reads the noun under key into v and returns its revision. With ErrNotFound it
-// returns the revision that a Put must name to create it.
+// returns the revision with which Put creates it.
 func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, err error) {
 	val, err := b.get(ctx, key)
 	if err != nil {
@@ -177,9 +177,10 @@ func (b *Bucket) Listed(ctx context.Context, filter string) ([]string, error) {
 	return b.keys(ctx, b.prefix, filter)
 }
 
-// NewestOf is the revision of the newest value of the keys that match a filter such as
-// "standing.session.S.*"; 0 if there is none. With one read it tells whether earlier
-// readings of these keys are still complete.
+// NewestOf returns the revision of the last write or removal among the keys that match a
+// filter such as "standing.session.S.*", or 0 if there is neither. If it is unchanged,
+// the values read earlier from these keys are still current, except those that have
+// expired.
 func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	val, err := b.last(ctx, b.prefix+filter)
 	if errors.Is(err, ErrNotFound) {
@@ -210,10 +211,10 @@ func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
 }
 
 // Watch calls changed whenever a key of the bucket may have changed since the store was
-// opened, until ctx ends. It starts at a revision and not at new messages, because its
-// consumer is made anew after every failure and would skip the changes before. It is late
-// while the bus is away, and does not report expired keys: read the bucket at intervals
-// as well.
+// opened, until ctx ends. Its consumer is made anew after every failure; it therefore
+// starts at a revision, because one that started at new messages would skip the changes
+// before. Reports are late while the bus is unreachable, and expired keys are not
+// reported: read the bucket at intervals as well.
 func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision uint64)) error {
 	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: b.stream.CachedInfo().State.LastSeq + 1, HeadersOnly: true,
@@ -235,7 +236,7 @@ func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision ui
 	return nil
 }
 
-// Newest is the revision of the newest change of the bucket.
+// Newest returns the revision of the newest change in the bucket.
 func (b *Bucket) Newest(ctx context.Context) (uint64, error) {
 	info, err := b.stream.Info(ctx)
 	if err != nil {

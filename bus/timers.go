@@ -13,17 +13,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Create stores a pending record and its timer. The timer comes first: it is the lock
-// that makes one question of identical calls. ErrHeld means that another request holds
-// the lock; then nothing was stored. ErrMoved means that the record is not at the entry's
-// revision. A timer that is left behind then names a request to which it does not belong,
-// and has no effect.
+// Create stores a pending record and its timer. It arms the timer first, because that is
+// the lock by which identical calls share one question. ErrHeld means that another
+// request holds the lock; then nothing was stored. ErrMoved means that the record is not
+// at the entry's revision; then the timer may be armed, but has no effect, because it is
+// not the stored record's.
 func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 	return r.TakeOver(ctx, e, 0)
 }
 
-// TakeOver is Create for a request that takes the lock from one that is no longer a
-// question. The revision is that of Holder.
+// TakeOver is Create for a request that takes the lock from a holder that is no longer a
+// question. revision is the one that Holder returned.
 func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint6
 		return 0, err
 	}
 	seq, err := r.put(ctx, e.Key, data, e.Revision, nil)
-	if err == nil && !fresh { // the timer may be armed for another event
+	if err == nil && !fresh { // an earlier try may have armed the timer for another event
 		err = r.Arm(ctx, &e)
 	}
 	return seq, err
@@ -72,8 +72,8 @@ func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bo
 	}
 }
 
-// ErrHeld: another request is the question of these calls.
-var ErrHeld = errors.New("an identical call is the question")
+// ErrHeld means that another request holds the lock of identical calls.
+var ErrHeld = errors.New("an identical call holds the lock")
 
 // Held is the holder of the lock of identical calls.
 type Held struct {
@@ -82,19 +82,19 @@ type Held struct {
 	At        time.Time
 }
 
-// Holder reads which request is the question of the entry's calls. That request may
-// already be decided, as a fired timer is kept for a while; or its record may be about to
-// be stored.
+// Holder returns the request that holds the lock of the entry's calls. That request may
+// already be decided, because a fired timer is kept for a while, or its record may not be
+// stored yet.
 func (r *Records) Holder(ctx context.Context, e *Entry) (Held, error) {
 	val, err := r.last(ctx, lockFilter+timerToken(e))
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return Held{}, fmt.Errorf("read which request is the question of %s: %w", e.Key, err)
+		return Held{}, fmt.Errorf("read the lock of %s: %w", e.Key, err)
 	}
 	t, _ := timerOf(val.data)
 	return Held{t.PendingID, val.revision, val.at}, nil
 }
 
-// timerToken is the part of the timer's subject after its prefix.
+// timerToken returns the subject of the entry's timer without its prefix.
 func timerToken(e *Entry) string {
 	session, id := schemas.SplitKey(e.Key)
 	if e.Record.Question != "" {
@@ -104,7 +104,7 @@ func timerToken(e *Entry) string {
 }
 
 // Arm makes the record's timer fire no later than its next event. A timer for the same
-// time or earlier is left alone: the engine that handles an early firing arms it again.
+// time or an earlier one stays: the engine that handles its early firing arms it again.
 // ErrHeld means that the timer belongs to another request.
 func (r *Records) Arm(ctx context.Context, e *Entry) error {
 	return r.rearm(ctx, e, func(armed timer) bool { return !armed.At.After(e.Record.NextEvent.At) })
@@ -141,7 +141,8 @@ func (r *Records) rearm(ctx context.Context, e *Entry, enough func(timer) bool) 
 	}
 }
 
-// Armed returns the event of the record's timer; ErrNotFound if it has no timer.
+// Armed returns the event for which the record's timer is armed, or ErrNotFound if it has
+// no timer.
 func (r *Records) Armed(ctx context.Context, e *Entry) (schemas.Event, error) {
 	val, err := r.last(ctx, timerPrefix+timerToken(e))
 	if err != nil {
@@ -160,15 +161,15 @@ type timer struct {
 	PendingID string `json:"pending_id,omitempty"`
 }
 
-// of reports whether the timer is this entry's. A timer without an id is from a version
-// before timers had ids; its subject has the id.
+// of reports whether the timer belongs to this entry. A timer without an id is from an
+// older version of nod, whose timers have the id only in their subject.
 func (t timer) of(e *Entry) bool {
 	_, id := schemas.SplitKey(e.Key)
 	return t.PendingID == id || t.PendingID == "" && e.Record.Question == ""
 }
 
-// timerMsg is a scheduled message with the time of the event. jetstream.WithScheduleAt
-// truncates to seconds, so that the header is set here.
+// timerMsg returns a message that the broker publishes at the time of the event. It sets
+// the header itself, because jetstream.WithScheduleAt truncates the time to seconds.
 func timerMsg(e *Entry) (*nats.Msg, error) {
 	_, id := schemas.SplitKey(e.Key)
 	data, err := schemas.Encode(timer{*e.Record.NextEvent, id})
@@ -191,8 +192,8 @@ func timerOf(data []byte) (timer, bool) {
 }
 
 // Pending lists the keys of the questions with an armed timer, of a session or, if
-// session is empty, of all. A question whose timer has fired, or was lost, is missing
-// until it is armed again: do not decide by this list.
+// session is empty, of all. A question is not listed while its timer has fired or is
+// lost: do not base decisions on this list.
 func (r *Records) Pending(ctx context.Context, session string) ([]string, error) {
 	return r.timed(ctx, timerPrefix, session)
 }
@@ -203,7 +204,7 @@ func (r *Records) FiredOf(ctx context.Context, session string) ([]string, error)
 	return r.timed(ctx, duePrefix, session)
 }
 
-// timed lists the keys of the questions that have a timer under a prefix.
+// timed returns the keys of the questions that have a timer under a prefix.
 func (r *Records) timed(ctx context.Context, prefix, session string) ([]string, error) {
 	tokens, err := r.timers(ctx, prefix, session)
 	if err != nil {
@@ -228,16 +229,16 @@ func (r *Records) timed(ctx context.Context, prefix, session string) ([]string, 
 	return keys, nil
 }
 
-// CountPending is the number of questions that Pending would list.
+// CountPending returns the number of questions that Pending would list.
 func (r *Records) CountPending(ctx context.Context, session string) (int, error) {
 	tokens, err := r.timers(ctx, timerPrefix, session)
 	return len(tokens), err
 }
 
-// timers lists the tokens of a session's timers under a prefix, of armed or of fired
-// ones.
+// timers returns the tokens of a session's timers under the prefix of armed or of fired
+// timers.
 func (r *Records) timers(ctx context.Context, prefix, session string) ([]string, error) {
-	if session != "" { // most sessions have none
+	if session != "" { // most sessions have no timers
 		if none, err := r.isEmpty(ctx, prefix+sessionFilter(session)); err != nil || none {
 			return nil, err
 		}
@@ -245,14 +246,15 @@ func (r *Records) timers(ctx context.Context, prefix, session string) ([]string,
 	return r.keys(ctx, prefix, sessionFilter(session))
 }
 
-// questionMark starts a timer's token that is not a pending_id.
+// questionMark starts each QuestionToken. No pending_id contains it.
 const questionMark = "="
 
-// QuestionToken makes the token of a question's timer from a digest. It is no valid
-// pending_id, so that no agent can name it.
+// QuestionToken returns the token of a question's timer for a digest of its calls. It is
+// not a valid pending_id, so that no agent can name it.
 func QuestionToken(digest string) string { return questionMark + digest }
 
-// Due delivers every fired timer, in the way of Outbox.
+// Due returns the queue that delivers every fired timer to one of the engines, and to
+// another one if it is not acknowledged within ackWait.
 func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-clock",
@@ -263,7 +265,7 @@ func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error
 	})
 }
 
-// Fired decodes a fired timer. ok is false if the delivery is no timer.
+// Fired decodes a fired timer. ok is false if the delivery is not a timer.
 func (r *Records) Fired(d *Delivery) (f Fired, ok bool) {
 	t, ok := timerOf(d.Data)
 	f.token = strings.TrimPrefix(d.Subject, duePrefix)
@@ -282,6 +284,6 @@ type Fired struct {
 	token string
 }
 
-// Of reports whether the timer is the entry's. A request that is no longer the question
-// of its calls has another timer.
+// Of reports whether the timer belongs to the entry. It does not if the entry is no
+// longer the question of its calls.
 func (f Fired) Of(e *Entry) bool { return f.token == timerToken(e) && e.Record.Joined == "" }

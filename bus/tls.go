@@ -22,20 +22,20 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// tlsName is the name in every embedded server's certificate, whatever its address: each
-// authority signs for one server only.
+// tlsName is the name in every embedded server's certificate, whatever the server's
+// address. Each server has its own authority, so that the name need not be unique.
 const tlsName = "nod"
 
-// tlsWithin is the limit of a handshake.
+// tlsWithin is the time limit of a TLS handshake.
 const tlsWithin = 5 * time.Second
 
-// certLasts is longer than the life of a data directory.
+// certLasts is how long certificates are valid: longer than a data directory lasts.
 const certLasts = 20 * 365 * 24 * time.Hour
 
 func caPath(dataDir string) string { return filepath.Join(dataDir, "tls", "ca.pem") }
 
-// speaksTLS reports whether the server of a data directory uses TLS: if other machines
-// were invited, or could reach it.
+// speaksTLS reports whether the server of a data directory uses TLS. It does if other
+// machines were invited or could reach it.
 func speaksTLS(dataDir, host string) bool {
 	_, err := os.Stat(caPath(dataDir))
 	ip, notIP := netip.ParseAddr(host)
@@ -43,8 +43,8 @@ func speaksTLS(dataDir, host string) bool {
 	return !local || !errors.Is(err, fs.ErrNotExist)
 }
 
-// authority returns a data directory's own certificate authority, its certificate and key
-// in one file. It makes the file if there is none.
+// authority returns a data directory's own certificate authority. It makes the file with
+// the certificate and the key if there is none.
 func authority(dataDir string) (tls.Certificate, error) {
 	path := caPath(dataDir)
 	text, err := os.ReadFile(path)
@@ -58,7 +58,7 @@ func authority(dataDir string) (tls.Certificate, error) {
 		return tls.Certificate{}, fmt.Errorf("read the certificate authority: %w", err)
 	}
 	ca, err := tls.X509KeyPair(text, text)
-	if err != nil { // not the library's error, which may contain the key
+	if err != nil { // without the library's error, which may contain the key
 		return ca, fmt.Errorf("%s is damaged: remove it, so that nod makes another, and invite the other machines again", path)
 	}
 	return ca, nil
@@ -89,8 +89,8 @@ func newAuthority(path string) error {
 	return writeNew(path, text.Bytes())
 }
 
-// certify makes a key and its certificate. If ca is nil, the certificate is signed by its
-// own key.
+// certify makes a key and its certificate, signed by ca. If ca is nil, the certificate is
+// self-signed.
 func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -104,7 +104,8 @@ func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey
 	return key, der, err
 }
 
-// writeNew makes a file for its owner alone, whole or not at all. An existing file stays.
+// writeNew writes a new file that only its owner can read, either completely or not at
+// all. It fails if the file exists.
 func writeNew(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -131,7 +132,7 @@ func serverTLS(dataDir string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The other names are for NATS's own tools on this machine.
+	// The names besides tlsName are for NATS's own tools on this machine.
 	key, der, err := certify(&x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: tlsName},
 		DNSNames: []string{tlsName, "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
@@ -145,7 +146,7 @@ func serverTLS(dataDir string) (*tls.Config, error) {
 }
 
 // trustAuthority makes a client trust the server's own authority for TLS. The authority
-// is read at each connection, because the server may restart with another one.
+// is read at each connection, because after a restart the server may have another one.
 func trustAuthority(authority func() ([]byte, error)) nats.Option {
 	return func(o *nats.Options) error {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, ServerName: tlsName}

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// If other machines could reach the server, it speaks TLS. Clients on its data directory
-// trust it; no other client does by itself.
+// If other machines could reach the server, it speaks TLS. Clients that use its data
+// directory trust it; other clients do not.
 func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)

@@ -24,15 +24,17 @@ type Answer struct {
 	Cancelled    bool            `json:"cancelled,omitempty"`
 	Message      string          `json:"message,omitempty"`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
-	// Scope beyond ScopeOnce also allows later calls, those in Reach, for ForSeconds or,
+	// A Scope beyond ScopeOnce also allows the later calls in Reach, for ForSeconds or,
 	// if that is 0, until the grant is revoked.
 	Scope      Scope `json:"scope,omitempty"`
 	Reach      int   `json:"reach,omitempty"` // index in the prompt's Remember
 	ForSeconds int   `json:"for_seconds,omitempty"`
-	// Waiters repeats the prompt's Waiters: the answer decides about these calls, and a
-	// call that joined later stays pending. 0 means 1, the call that asked first.
+	// Waiters repeats the prompt's Waiters: the answer decides about that many calls, in
+	// the order in which they were asked, and calls that joined later stay pending. 0
+	// means 1, the first call.
 	Waiters int `json:"waiters,omitempty"`
-	// CodeWord is the word that settings may demand. It is never stored.
+	// CodeWord is the code word, if the settings demand one for this risk. It is never
+	// stored.
 	CodeWord string `json:"code_word,omitempty"`
 	From     From   `json:"from"`
 }
@@ -48,7 +50,7 @@ type Prompt struct {
 	PendingID string    `json:"pending_id"`
 	Connector string    `json:"connector,omitempty"`
 	Recipient string    `json:"recipient,omitempty"`
-	Revision  uint64    `json:"revision"` // of the record; ignore a lower one than seen before
+	Revision  uint64    `json:"revision"` // revision of the record; ignore prompts with a lower one than the last
 	Agent     string    `json:"agent"`
 	Request   Request   `json:"request"`
 	Digest    string    `json:"digest"`
@@ -56,32 +58,34 @@ type Prompt struct {
 	Reasons   []string  `json:"reasons,omitempty"` // why policy set this risk
 	Tier      Tier      `json:"tier"`
 	Deadline  time.Time `json:"deadline"`
-	// Remember lists the reaches that an answer with a wider scope may choose from, the
-	// narrowest first. It is empty if nod cannot bound one.
+	// Remember lists the reaches from which an answer with a wider scope chooses one, the
+	// narrowest first. It is empty if nod cannot tell what a lasting allow would cover.
 	Remember []Reach `json:"remember,omitempty"`
-	// Takes lists the conditions of an allow, besides an approver's answer.
+	// Takes lists the conditions for allowing the request, besides an approver's answer:
+	// one text (Confirm.String) for each confirmation rule that covers its risk.
 	Takes []string `json:"takes,omitempty"`
-	// Foreground is the session that shows the request of a background session.
+	// Foreground is set in a request of a background session: the foreground session that
+	// shows it.
 	Foreground string `json:"foreground,omitempty"`
-	// Detached: no agent waits for the answer. An allow becomes a standing answer for the
-	// agent's next identical call before the deadline.
+	// Detached means that no agent waits for the answer. An allow becomes a standing
+	// answer for the agent's next identical call before the deadline.
 	Detached bool `json:"detached,omitempty"`
 	// Joined is the pending_id of the question that decides this request. It is empty in
-	// the question itself, the only record that is shown and answered.
+	// the question itself; people are shown, and answer, only the question.
 	Joined string `json:"joined,omitempty"`
-	// Waiters counts the identical calls that have asked this question, including those
-	// that no longer wait. An answer repeats it. Waiting counts those that still wait: as
-	// many calls run if the question is allowed once.
+	// Waiters counts the identical calls that have asked this question, including calls
+	// that no longer wait. An answer repeats this number. Waiting counts the calls that
+	// still wait: that many calls run if the question is allowed once.
 	Waiters  int       `json:"waiters,omitempty"`
 	Waiting  int       `json:"waiting,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
-	// Aftermath lists the calls that ended otherwise than decided.
+	// Aftermath lists the calls whose end at the host differs from the decision.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
-	// Repeat: an earlier attempt may already have shown this prompt.
+	// Repeat means that an earlier attempt may already have shown this prompt.
 	Repeat bool `json:"repeat,omitempty"`
 }
 
-// Key is the key of the prompt's record.
+// Key returns the key of the prompt's record.
 func (p *Prompt) Key() string { return Key(p.SessionID, p.PendingID) }
 
 // Query asks for a page of stored requests, sessions, grants or settings.
@@ -90,16 +94,16 @@ type Query struct {
 	SessionID string `json:"session_id,omitempty"`
 	// PendingID is an id or a unique prefix of at least MinPrefix characters.
 	PendingID string `json:"pending_id,omitempty"`
-	// Recipient limits the page to the requests that this person may see, or the grants
-	// that they may revoke, on the calling connector.
+	// Recipient limits the page to the requests that this person may see on the calling
+	// connector, or to the grants that the person may revoke there.
 	Recipient string `json:"recipient,omitempty"`
 	// After is the Next of the previous page, unchanged. It is empty for the first page.
 	After string `json:"after,omitempty"`
 	Limit int    `json:"limit,omitempty"`
 }
 
-// MinPrefix is the shortest prefix of a pending_id that a Query accepts, if it is unique
-// among all kept records.
+// MinPrefix is the length of the shortest prefix of a pending_id that a Query accepts.
+// The prefix must be unique among all kept records.
 const MinPrefix = 4
 
 // Page answers a Query, oldest request first within a page. A request that changes

@@ -2,7 +2,7 @@ package schemas
 
 import "slices"
 
-// Approvers names the people who may answer, and what their answers need.
+// Approvers names the people who may answer, and a condition on their answers.
 type Approvers struct {
 	// People is the list of approvers. If it is empty, every answer is refused.
 	People []Approver `json:"people"`
@@ -21,22 +21,21 @@ const RequireSecondDevice Requirement = "second_device"
 type Approver struct {
 	Name       string     `json:"name"`
 	Identities []Identity `json:"identities"`
-	// For selects the requests that the person decides about; empty selects all. A
-	// request without an attribute (agent, project, host) does not match a pattern for
-	// it.
+	// For selects the requests that the person may decide; an empty For selects all. A
+	// request without a project or host does not match a pattern for that attribute.
 	For PolicyMatch `json:"for,omitzero"`
-	// MaxRisk is the highest risk that the person decides about; empty means any.
+	// MaxRisk is the highest risk that the person may decide; empty means any.
 	MaxRisk Risk `json:"max_risk,omitempty"`
 }
 
-// UpTo reports whether the person decides about requests of this risk. An unknown risk
+// UpTo reports whether the person may decide requests of this risk. An unknown risk
 // counts as the highest.
 func (a *Approver) UpTo(risk Risk) bool {
 	at := slices.Index(risks, risk)
 	return a.MaxRisk == "" || a.MaxRisk == RiskHigh || at >= 0 && at <= slices.Index(risks, a.MaxRisk)
 }
 
-// Everything reports whether the person decides about every request.
+// Everything reports whether the person may decide every request.
 func (a *Approver) Everything() bool {
 	return len(a.For.Agents)+len(a.For.Projects)+len(a.For.Hosts) == 0 && (a.MaxRisk == "" || a.MaxRisk == RiskHigh)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/gowebpki/jcs"
 )
 
-// canon returns the RFC 8785 form of data, which is compact JSON of valid syntax. It
-// avoids the library if it can: the library takes five times as long as the rest of a
-// digest.
+// canon returns the RFC 8785 form of data, which must be valid compact JSON. It avoids
+// the RFC 8785 library if data is canonical already: the library takes five times as long
+// as the rest of a digest.
 func canon(data []byte) ([]byte, error) {
 	if canonical(data) {
 		return data, nil
@@ -19,8 +19,9 @@ func canon(data []byte) ([]byte, error) {
 	return jcs.Transform(data)
 }
 
-// withSortedMembers returns data in canonical form if at most the order of its members
-// differs, as is usual for agents' input. Otherwise it returns data unchanged.
+// withSortedMembers returns data in canonical form if data differs from it at most in
+// white space and the order of members, as is usual for agents' input. Otherwise it
+// returns data unchanged.
 func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if canonical(data) {
 		return data
@@ -29,7 +30,7 @@ func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if json.Compact(&compact, data) != nil {
 		return data
 	}
-	// The same length shows that no member was given twice or spelled otherwise.
+	// The length is the same only if no member occurs twice and no spelling has changed.
 	if form, ok := sortMembers(compact.Bytes()); ok && len(form) == compact.Len() && canonical(form) {
 		return form
 	}
@@ -51,14 +52,14 @@ func sortMembers(data []byte) ([]byte, bool) {
 	return form, err == nil
 }
 
-// canonical reports whether data, JSON of valid syntax, certainly is in RFC 8785 form. It
-// may return false for data that is.
+// canonical reports whether data, which must be valid JSON, is certainly in RFC 8785
+// form. It may return false for canonical data, but never true for other data.
 func canonical(data []byte) bool {
 	s := canonicalScanner{data: data}
 	return s.value() && s.at == len(data) && utf8.Valid(data)
 }
 
-// canonicalScanner reads JSON for as long as it is canonical.
+// canonicalScanner reads JSON, and stops where it may not be canonical.
 type canonicalScanner struct {
 	data []byte
 	at   int

@@ -47,7 +47,7 @@ func (a *Answer) check() error {
 	case !wider && a.ForSeconds != 0:
 		return invalid("for_seconds", "needs a scope beyond once")
 	}
-	message, err := Encode(a.Message) // as it will be stored
+	message, err := Encode(a.Message) // in its stored form
 	if err != nil {
 		return invalid("message", "cannot be stored: %v", err)
 	}
@@ -113,8 +113,8 @@ func within(path string, err error) error {
 
 func (s *SettingsState) check() error { return within("settings", s.Settings.check()) }
 
-// reachable refuses confirmation rules that no approver can meet: every request under
-// them would time out.
+// reachable returns an error for confirmation rules that no approver can meet: every
+// request under them would time out.
 func (s *Settings) reachable() error {
 	confirms := s.Confirms()
 	for i := range confirms {

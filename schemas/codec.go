@@ -24,7 +24,7 @@ func Decode(data []byte, v any) error {
 	target.Elem().SetZero()
 	n, ok := nouns()[target.Type()]
 	if !ok {
-		return Errorf(CodeInternal, "decode into %T: it is no message of nod", v)
+		return Errorf(CodeInternal, "decode into %T: it is not a message type of nod", v)
 	}
 	if err := n.decode(data, v); err != nil {
 		target.Elem().SetZero()
@@ -33,10 +33,10 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// Load reads one message that nod wrote itself: a stored one, or an engine's reply or
-// publication on a subject where only engines may publish. Such a message was built from
-// valid parts, so that Load checks its type and the noun's own rules but not its JSON
-// Schema, which takes as long as all other work on a request.
+// Load reads one message that nod wrote itself: a stored message, an engine's reply, or a
+// message on a subject on which only engines may publish. Load checks the message's type
+// and the noun's own rules, but not its JSON Schema, because such a message was built
+// from valid parts and the check takes as long as all other work on a request.
 func Load(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -45,7 +45,7 @@ func Load(data []byte, v any) error {
 	target.Elem().SetZero()
 	n, ok := nouns()[target.Type()]
 	if !ok {
-		return Errorf(CodeInternal, "load into %T: it is no message of nod", v)
+		return Errorf(CodeInternal, "load into %T: it is not a message type of nod", v)
 	}
 	if err := n.load(data, v); err != nil {
 		target.Elem().SetZero()
@@ -144,7 +144,7 @@ func versioned(typ string) bool {
 	return len(tokens) == 3 && tokens[0] == "nod" && strings.HasPrefix(tokens[1], "v")
 }
 
-// invalid makes a VALIDATION_ERROR that begins with the path of its field.
+// invalid returns a VALIDATION_ERROR that begins with the path of the field.
 func invalid(path, format string, args ...any) *Error {
 	return Errorf(CodeValidation, "%s: %s", path, fmt.Sprintf(format, args...))
 }

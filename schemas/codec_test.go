@@ -169,7 +169,8 @@ func TestValidIDSaysWhatTheSchemasSay(t *testing.T) {
 	}
 }
 
-// Schemas are compiled at first use, and share parts.
+// Schemas are compiled at first use and share parts, which must be safe for concurrent
+// use.
 func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
 	all := loadNouns() // a set without compiled schemas
 	var wg sync.WaitGroup
@@ -246,7 +247,7 @@ func BenchmarkDecodeDecision(b *testing.B) {
 	}
 }
 
-// The cost of a process's first message.
+// BenchmarkFirstDecode measures the cost of a process's first message.
 func BenchmarkFirstDecode(b *testing.B) {
 	data := golden(b, "decision")
 	for b.Loop() {

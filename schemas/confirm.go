@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Confirm names the conditions, besides an approver's answer, for allowing a request of
-// this risk or above. A denial has no conditions.
+// Confirm is a rule with conditions for allowing a request of this risk or above, besides
+// an approver's answer. A denial has no conditions.
 type Confirm struct {
 	Risk       Risk    `json:"risk"`
 	MinChannel Channel `json:"min_channel,omitempty"`
-	// SecondDevice: the answer comes from a device on which no agents run.
+	// SecondDevice requires an answer from a device on which no agents run.
 	SecondDevice bool `json:"second_device,omitempty"`
 	// CodeWordEnv or CodeWordFile name the engine's source of the code word that the
-	// answer must contain. While the word cannot be read, no request of this risk is
+	// answer must contain. While the word cannot be read, no request of this risk can be
 	// allowed.
 	CodeWordEnv  string `json:"code_word_env,omitempty"`
 	CodeWordFile string `json:"code_word_file,omitempty"`
@@ -22,7 +22,7 @@ type Confirm struct {
 // Channel is how much of a request a connector can show.
 type Channel string
 
-// The channels, the poorest first.
+// The channels, in ascending order of the detail that they can show.
 const (
 	ChannelVoice  Channel = "voice"
 	ChannelChat   Channel = "chat"
@@ -46,8 +46,8 @@ var (
 	channels = []Channel{ChannelVoice, ChannelChat, ChannelScreen}
 )
 
-// Wants reports whether the rule covers requests of this risk. An unknown risk counts as
-// the highest.
+// Wants reports whether the rule applies to requests of this risk. An unknown risk counts
+// as the highest.
 func (c *Confirm) Wants(risk Risk) bool {
 	at := slices.Index(risks, risk)
 	return at < 0 || at >= slices.Index(risks, c.Risk)
@@ -56,7 +56,7 @@ func (c *Confirm) Wants(risk Risk) bool {
 // CodeWord reports whether the answer must contain a code word.
 func (c *Confirm) CodeWord() bool { return c.CodeWordEnv != "" || c.CodeWordFile != "" }
 
-// Takes reports whether an allow may come through this connector.
+// Takes reports whether the rule accepts an allow through this connector.
 func (c *Confirm) Takes(connector string) bool {
 	if c.SecondDevice && Inbox(connector) {
 		return false
@@ -64,18 +64,19 @@ func (c *Confirm) Takes(connector string) bool {
 	return c.MinChannel == "" || slices.Index(channels, ChannelOf(connector)) >= slices.Index(channels, c.MinChannel)
 }
 
-// The conditions in the text of String that only some connectors can meet.
+// The conditions, as String writes them, that only some connectors can meet.
 const (
 	TakesSecondDevice = "a second device"
 	TakesCodeWord     = "the code word"
 )
 
-// TakesMore reports whether allowing p has this condition.
+// TakesMore reports whether allowing p has this condition, such as TakesCodeWord.
 func (p *Prompt) TakesMore(condition string) bool {
 	return slices.ContainsFunc(p.Takes, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), condition) })
 }
 
-// String lists the conditions, to follow "to allow this takes".
+// String lists the conditions, separated by commas, for a text such as "to allow this
+// takes a second device, the code word".
 func (c *Confirm) String() string {
 	var takes []string
 	if c.MinChannel != "" && c.MinChannel != ChannelVoice {

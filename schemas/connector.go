@@ -2,8 +2,8 @@ package schemas
 
 import "time"
 
-// Register announces a live worker of a connector. The announcement is a lease and must
-// be renewed.
+// Register announces a running worker of a connector. The announcement is a lease, which
+// the worker must renew.
 type Register struct {
 	Type     string `json:"type"`
 	WorkerID string `json:"worker_id"`
@@ -16,22 +16,23 @@ type Registered struct {
 	LeaseUntil time.Time `json:"lease_until"`
 }
 
-// ShownOp is an operation on a shown entry.
+// ShownOp is an operation on an entry of shown_prompts.
 type ShownOp string
 
 // The operations on shown entries.
 const (
 	ShownGet ShownOp = "get"
-	// ShownClaim claims the entry for one attempt to show Revision, or the outcome if
-	// Settled. The reply contains another worker's claim if that is still valid, and no
-	// claim if there is nothing left to show.
+	// ShownClaim claims the entry for one attempt to show the version Revision, or the
+	// outcome if Settled is set. The reply has another worker's claim if that is still
+	// valid, and no claim if there is nothing to show.
 	ShownClaim ShownOp = "claim"
 	ShownSet   ShownOp = "set" // by compare-and-set on Entry
 )
 
-// Shown reads, claims or writes the entry that says how a prompt was shown. It lets every
-// worker edit the message, and only one at a time. The reply has the same type; Entry is
-// the entry's revision, 0 if there is no entry.
+// Shown reads, claims or writes an entry of shown_prompts, which names the message that
+// shows a prompt to one recipient. With the entry any worker can edit the message, and
+// only one does at a time. The reply has the same type; Entry is the entry's revision, or
+// 0 if there is no entry.
 type Shown struct {
 	Type      string  `json:"type"`
 	Op        ShownOp `json:"op"`
@@ -39,17 +40,16 @@ type Shown struct {
 	SessionID string  `json:"session_id"`
 	PendingID string  `json:"pending_id"`
 	Entry     uint64  `json:"entry,omitempty"`
-	Ref       string  `json:"ref,omitempty"` // the channel's own handle of the message
-	// Also lists further messages that show the same prompt. They come from workers that
-	// were delayed until another worker had taken over.
+	Ref       string  `json:"ref,omitempty"` // the channel's handle for the message
+	// Also lists further messages that show the same prompt. They were sent by workers
+	// that were delayed until another worker had taken over.
 	Also []string `json:"also,omitempty"`
-	// Revision is the newest version of the record that is shown; 0 if there is no such
-	// version.
+	// Revision is the version of the record that the message shows; 0 if none is shown.
 	Revision uint64 `json:"revision,omitempty"`
 	Settled  bool   `json:"settled,omitempty"` // the outcome is shown, and no edit follows
 	Claim    *Claim `json:"claim,omitempty"`
-	// Repeat: an unknown message, which no worker can edit, may also show the request,
-	// because a worker disappeared while sending it.
+	// Repeat means that another message, unknown to nod, may show the request too: a
+	// worker stopped while it was sending that message. No worker can edit it.
 	Repeat bool `json:"repeat,omitempty"`
 }
 
@@ -67,8 +67,8 @@ type DeliveryState string
 // The delivery states.
 const (
 	DeliveryShown       DeliveryState = "shown"
-	DeliveryFailed      DeliveryState = "failed"      // for this recipient, permanently
-	DeliveryUnreachable DeliveryState = "unreachable" // no recipient could be shown it
+	DeliveryFailed      DeliveryState = "failed"      // cannot be shown to this recipient
+	DeliveryUnreachable DeliveryState = "unreachable" // the recipient cannot be reached now
 )
 
 // Delivery reports the result of showing a prompt to one recipient.
@@ -81,7 +81,7 @@ type Delivery struct {
 	Reason    string        `json:"reason,omitempty"`
 }
 
-// OK is the reply to a request that needs no content in return.
+// OK is a successful reply without content.
 type OK struct {
 	Type string `json:"type"`
 }

@@ -15,13 +15,13 @@ const (
 	Denied    Outcome = "denied"
 	Cancelled Outcome = "cancelled" // a person dismissed the question
 	TimedOut  Outcome = "timed_out"
-	Withdrawn Outcome = "withdrawn" // by the agent, which stopped waiting
+	Withdrawn Outcome = "withdrawn" // the agent stopped waiting
 )
 
-// ByKind is the sort of party that decided.
+// ByKind is the kind of party that decided.
 type ByKind string
 
-// The sorts of party that decide.
+// The kinds of party that decide.
 const (
 	ByHuman  ByKind = "human"
 	ByPolicy ByKind = "policy"
@@ -33,7 +33,7 @@ const (
 // be shown to any approver.
 const NobodyReached = "nobody reached"
 
-// By names the deciding party: Name is the approver's name or the rule.
+// By is the party that decided. Name is the approver's name or the rule.
 type By struct {
 	Kind      ByKind `json:"kind"`
 	Name      string `json:"name,omitempty"`
@@ -45,13 +45,13 @@ type Decision struct {
 	Type       string     `json:"type"`
 	SessionID  string     `json:"session_id"`
 	PendingID  string     `json:"pending_id"`
-	DecisionID string     `json:"decision_id"` // unique; tells which of two concurrent writes won
+	DecisionID string     `json:"decision_id"` // unique, so that a writer can recognise its own decision in the store
 	Outcome    Outcome    `json:"outcome"`
 	OptionID   string     `json:"option_id,omitempty"`
 	OptionKind OptionKind `json:"option_kind,omitempty"`
 	Scope      Scope      `json:"scope,omitempty"`
-	// Grant is the standing answer that the decision creates: a lasting allow, or a
-	// one-time approval for the agent's next identical call.
+	// Grant is the standing answer that the decision creates, if any: a lasting allow, or
+	// a one-time approval for the agent's next identical call.
 	Grant   *StandingAnswer `json:"grant,omitempty"`
 	By      By              `json:"by"`
 	Message string          `json:"message,omitempty"`
@@ -63,7 +63,7 @@ type Decision struct {
 	DecidedAt        time.Time `json:"decided_at"` // broker time
 }
 
-// Lasts reports whether d allows more than one call.
+// Lasts reports whether d also allows later calls, by rules or permissions.
 func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Call == nil }
 
 // Same reports whether other has the same effect as d: the same outcome, option and

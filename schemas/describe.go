@@ -12,9 +12,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// describe says in one line, without quoting values, which field a schema refused and
-// why. Of several faults it picks the one whose path sorts first, so that the same
-// message always gets the same error.
+// describe turns a schema's error into one line with the refused field and the reason,
+// without quoting values. Of several faults it picks the one whose path sorts first, so
+// that the same message always gets the same error.
 func describe(err error) error {
 	var violation *jsonschema.ValidationError
 	if !errors.As(err, &violation) {
@@ -35,7 +35,7 @@ func collect(v *jsonschema.ValidationError, faults *[]string) {
 		return
 	}
 	location := v.InstanceLocation
-	switch k := v.ErrorKind.(type) { // these two name a member of the object
+	switch k := v.ErrorKind.(type) { // for these two kinds, add the missing or unknown member to the path
 	case *kind.Required:
 		location = append(slices.Clip(location), k.Missing[0])
 	case *kind.AdditionalProperties:
@@ -113,8 +113,8 @@ func list(values []any) string {
 	return strings.Join(words, ", ")
 }
 
-// describeUnmarshal covers values that a schema calls integers and Go does not: 1.0 and
-// 1e2.
+// describeUnmarshal describes errors for values that a schema accepts as integers and Go
+// does not, such as 1.0 and 1e2.
 func describeUnmarshal(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

@@ -11,11 +11,10 @@ import (
 
 // digestInput holds the fields that a digest covers: the content and the id of a request,
 // but not its time, host, project or task. Empty and absent fields are equal: an empty
-// list, text or null is left out, and missing action_details become {}. Options are
-// covered as the request names them: leaving them out differs from sending the default
-// ones.
+// list, text or null is left out, and missing action_details become {}. Options count as
+// they are in the request: leaving them out differs from sending the default ones.
 //
-// The fields are in the order of RFC 8785, so that the output of Encode often is
+// The fields are in the order of RFC 8785, so that the output of Encode is often
 // canonical already.
 type digestInput struct {
 	ActionDetails json.RawMessage `json:"action_details"`
@@ -39,13 +38,13 @@ type digestOption struct {
 }
 
 // AnyDigest is the digest of a request that was withdrawn before it arrived. It matches
-// whatever request still arrives under that id.
+// any request that still arrives under that id.
 var AnyDigest = strings.Repeat("0", 2*sha256.Size)
 
 // Digest returns the lower-case hexadecimal SHA-256 of the RFC 8785 form of r's content.
-// Two requests that Decode accepted have the same digest only if their content is the
-// same; key order, white space and the spelling of numbers and escapes do not matter. It
-// fails if action_details is not valid JSON.
+// Requests that Decode accepts have the same digest only if they have the same content.
+// The order of keys, white space and the spelling of numbers and escapes do not matter.
+// Digest fails if action_details is not valid JSON.
 func Digest(r *Request) (string, error) {
 	options := make([]digestOption, len(r.Options))
 	for i, o := range r.Options {

@@ -5,25 +5,26 @@ import (
 	"fmt"
 )
 
-// Code is an error's kind. Codes cross the wire and are append-only.
+// Code is an error's kind. Codes are part of messages: add new ones, but never change or
+// remove one.
 type Code string
 
 // The error codes.
 const (
 	CodeBadRequest    Code = "BAD_REQUEST"      // not JSON, or not of a known type
 	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the message names it
-	CodeNotFound      Code = "NOT_FOUND"        // unknown, or another's
+	CodeNotFound      Code = "NOT_FOUND"        // unknown, or of another agent
 	CodeUnauthorized  Code = "UNAUTHORIZED"     // no identity is given
 	CodeForbidden     Code = "FORBIDDEN"        // this identity may not do it
-	CodeConflict      Code = "CONFLICT"         // another answer won, or the id was reused
-	CodeStale         Code = "STALE"            // another digest, or the deadline or a withdrawal ended it
-	CodeUndeliverable Code = "UNDELIVERABLE"    // no approver can be shown the question
-	CodeUnavailable   Code = "UNAVAILABLE"      // not now; try again
+	CodeConflict      Code = "CONFLICT"         // another answer came first, or the id was reused
+	CodeStale         Code = "STALE"            // the digest differs, or the request timed out or was withdrawn
+	CodeUndeliverable Code = "UNDELIVERABLE"    // the request cannot be shown to any approver
+	CodeUnavailable   Code = "UNAVAILABLE"      // try again
 	CodeInternal      Code = "INTERNAL_ERROR"
 	CodeUnknownAction Code = "UNKNOWN_ACTION"
 )
 
-// Error is the only form of error on the bus.
+// Error is the form of every error on the bus.
 type Error struct {
 	Type    string          `json:"type"`
 	Code    Code            `json:"code"`
@@ -36,7 +37,7 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Type: TypeError, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Error returns the message alone; the code is for programs.
+// Error returns the message without the code, which is for programs.
 func (e *Error) Error() string { return e.Message }
 
 // Is makes errors.Is(err, &Error{Code: c}) true for every error of that code.

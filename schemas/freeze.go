@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// FreezeRequest freezes or thaws everything, one agent or one session. The subject says
-// which of the two operations it is.
+// FreezeRequest freezes or thaws everything, one agent or one session. Its subject names
+// the operation.
 type FreezeRequest struct {
 	Type      string `json:"type"`
 	Agent     string `json:"agent,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	From      From   `json:"from"` // an approver
-	// CodeWord is needed for a thaw from the agents' machine if the settings name one.
+	// CodeWord is the code word for a thaw from the agents' machine, if the settings name
+	// one.
 	CodeWord string `json:"code_word,omitempty"`
 }
 
-// Freeze is a stop that is in force: requests under it are denied, whatever rules and
-// grants say. It does not stop commands that already run.
+// Freeze is a freeze in force: the requests that it covers are denied, even if rules or
+// grants would allow them. It does not stop commands that already run.
 type Freeze struct {
 	Agent     string    `json:"agent,omitempty"`
 	SessionID string    `json:"session_id,omitempty"` // both empty: everything
@@ -32,7 +33,7 @@ func (f *Freeze) Covers(agent, session string) bool {
 	return (f.Agent == "" || f.Agent == agent) && (f.SessionID == "" || f.SessionID == session)
 }
 
-// String is the text for agents and people: "frozen by Ann: too many deletions".
+// String describes the freeze for agents and people: "frozen by Ann: too many deletions".
 func (f *Freeze) String() string {
 	if f.Reason == "" {
 		return "frozen by " + f.By.Name
@@ -47,12 +48,13 @@ type FreezeState struct {
 	Freezes []Freeze `json:"freezes"`
 	// Denied counts the pending requests that a new freeze has ended.
 	Denied int `json:"denied,omitempty"`
-	// Unfinished: some pending requests are not denied yet, and the engine goes on.
-	// Meanwhile none of them can be allowed, and a thaw waits for the last one.
+	// Unfinished means that the engine is still denying pending requests. Meanwhile none
+	// of them can be allowed, and a thaw waits until all are denied.
 	Unfinished bool `json:"unfinished,omitempty"`
-	// Revision is that of the stored state, in a reply to a FreezeRequest.
+	// Revision is the revision of the stored state, in a reply to a FreezeRequest.
 	Revision uint64 `json:"revision,omitempty"`
-	// Laggards are the engines that did not confirm in time that they obey.
+	// Laggards are the engines that did not confirm in time that they obey the new
+	// freeze.
 	Laggards []string `json:"laggards,omitempty"`
 }
 

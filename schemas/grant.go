@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// Scope is how far an allow reaches beyond the call that it answers.
+// Scope is the set of later calls that an allow may cover, besides the call that it
+// answers.
 type Scope string
 
 // The scopes. An empty one is ScopeOnce.
 const (
 	ScopeOnce    Scope = "once"
-	ScopeSession Scope = "session" // later calls of the session
-	ScopeAgent   Scope = "agent"   // later calls of the agent, in any session
+	ScopeSession Scope = "session" // later calls of the same session
+	ScopeAgent   Scope = "agent"   // later calls of the same agent, in any session
 )
 
-// Always is a remembered "yes" with its exact reach: a parsed command, whole or as a
-// prefix of whole words, a path, or a tool, in one project. It allows calls about which a
-// person is asked because no rule matches, but none that a rule denies or asks about.
+// Always is a rule of a grant. It covers a parsed command, complete or as a prefix of
+// whole words, or a path, or a tool, in one project. It allows calls that would be asked
+// because no rule of the policy matches; deny and ask rules outrank it.
 type Always struct {
 	Tool    string   `json:"tool"`
 	Argv    []string `json:"argv,omitempty"`
@@ -65,7 +66,8 @@ func quoteArgv(argv []string) string {
 	return strings.Join(out, " ")
 }
 
-// plainBytes need no quotes in any shell, except "=" at the start of a word.
+// plainBytes are the bytes that need no quotes in any shell, except "=" at the start of a
+// word.
 const plainBytes = "=abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:@_"
 
 // Reach is the set of later calls that one answer would allow: all its rules together, or
@@ -94,19 +96,19 @@ const (
 )
 
 // StandingAnswer is an answer that outlives its question: it allows or denies the calls
-// that it covers until it ends. These are the calls that its rules match, its
-// permissions, or one exact call that is asked again. It can be revoked. After its end it
-// is kept for as long as the decision that made it could arrive again.
+// that it covers until it ends or is revoked. It covers the calls that its rules match,
+// or the calls that its permissions allow, or one exact call, asked again. After its end
+// it is kept for as long as the decision that made it may be handled again.
 type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
 	Effect    Effect `json:"effect,omitempty"` // empty means EffectAllow
 	Scope     Scope  `json:"scope"`
-	SessionID string `json:"session_id,omitempty"` // set in ScopeSession: the only session that it covers
+	SessionID string `json:"session_id,omitempty"` // the only session that it covers, in ScopeSession
 	Agent     string `json:"agent"`
 
 	Rules       []Always `json:"rules,omitempty"`
 	Permissions []string `json:"permissions,omitempty"`
-	// Call is the one call that it covers; nil if it covers rules or permissions.
+	// Call is the one call that it covers; nil if it has rules or permissions.
 	Call *Call `json:"call,omitempty"`
 	// Uses is how many more calls a Limited answer allows: one for each request in For,
 	// minus those in UsedBy.
@@ -115,15 +117,15 @@ type StandingAnswer struct {
 	For     []string `json:"for,omitempty"`
 	UsedBy  []Use    `json:"used_by,omitempty"`
 
-	// DerivedFrom are the grants that a session shared from. Revoking one of them revokes
-	// this one too.
+	// DerivedFrom are the grants from which another session has shared this one. Revoking
+	// any of them revokes this grant too.
 	DerivedFrom []string `json:"derived_from,omitempty"`
 
 	By        By        `json:"by"`
 	Question  string    `json:"question,omitempty"` // pending_id of the answered request
 	Message   string    `json:"message,omitempty"`  // the person's message
 	CreatedAt time.Time `json:"created_at"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero: until it is revoked
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero means until it is revoked
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	RevokedBy string    `json:"revoked_by,omitempty"`
 }
@@ -144,7 +146,7 @@ type Use struct {
 // Denies reports whether the answer denies the calls that it covers.
 func (g *StandingAnswer) Denies() bool { return g.Effect == EffectDeny }
 
-// Live reports whether the answer is in force at a time of the broker's clock.
+// Live reports whether the answer is in force at the broker time now.
 func (g *StandingAnswer) Live(now time.Time) bool {
 	return g.RevokedAt.IsZero() && (!g.Limited || g.Uses > 0) && (g.ExpiresAt.IsZero() || now.Before(g.ExpiresAt))
 }
@@ -166,7 +168,7 @@ func (c *Call) String() string {
 	return c.ToolName + "(" + c.Title + ")"
 }
 
-// Grants is a page of standing answers. In storage each answer is a page of its own.
+// Grants is a page of standing answers. Each stored answer is a page with one answer.
 type Grants struct {
 	Type   string           `json:"type"`
 	Grants []StandingAnswer `json:"grants"`

@@ -3,7 +3,7 @@ package schemas
 // Message is one row of the table of messages.
 type Message struct {
 	Type    string     // such as TypeRequest
-	Subject string     // pattern; a reply has the pattern of its question
+	Subject string     // a pattern; for a reply, the pattern of its request
 	From    string     // sender
 	To      string     // receiver
 	How     string     // one of the How constants
@@ -14,16 +14,16 @@ type Message struct {
 // How a message travels.
 const (
 	HowRequest = "request-reply" // the sender waits for the reply
-	HowReply   = "reply"         // to a question on this subject
-	HowPublish = "publish"       // reaches current subscribers; asking again recovers a lost one
+	HowReply   = "reply"         // the reply to a request on this subject
+	HowPublish = "publish"       // reaches current subscribers; a receiver that missed it asks again
 	HowQueue   = "work queue"    // stored until one worker acknowledges it
 	HowFanOut  = "fan-out"       // reaches all current subscribers
 	HowStored  = "stored"        // kept in a stream or a bucket
 )
 
-// Messages lists every noun with each of its subjects, in the order of a request's life.
-// A noun on several subjects has several rows. The timer of a record has no row: it
-// carries no noun.
+// Messages lists every noun with each of its subjects, in the order in which a request
+// needs them. A noun on several subjects has several rows. A record's timer has no row,
+// because it is not a noun.
 func Messages() []Message {
 	var all []Message
 	for _, row := range table() {

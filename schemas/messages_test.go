@@ -44,15 +44,15 @@ func TestEveryQuestionHasItsReply(t *testing.T) {
 	}
 }
 
-// The functions that make subjects also make the patterns. This test holds that every
-// function has its row and every pattern splits into ids.
+// The functions that make subjects also make the patterns of Messages. Every function
+// must have a row there, and every pattern must split into ids.
 func TestEverySubjectIsListed(t *testing.T) {
 	source := string(mustRead(t, "messages.go")) + string(mustRead(t, "endpoints.go"))
 	functions := regexp.MustCompile(`func (\w+Subject)\(`).FindAllStringSubmatch(string(mustRead(t, "subjects.go")), -1)
 	require.NotEmpty(t, functions)
 	for _, f := range functions {
 		if f[1] == "TimerSubject" || f[1] == "DueSubject" {
-			continue // no noun travels there
+			continue // timers carry no noun
 		}
 		assert.Contains(t, source, f[1]+"(", "%s has no row", f[1])
 	}

@@ -27,7 +27,8 @@ func (r *reader) number() (json.Number, *fault) {
 	return json.Number(literal), nil
 }
 
-// decimal is a number's exact value, ±0.digits × 10^exponent, in one form.
+// decimal is a number's exact value, ±0.digits × 10^exponent. Equal numbers have equal
+// decimals.
 type decimal struct {
 	negative bool
 	digits   string

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// Pairing finds a person's identity on a channel: the owner gets a code here and sends it
-// from there. It gives no access; for that the owner writes the identity into the
-// settings.
+// Pairing finds a person's identity on a channel: the owner gets a code from nod and
+// sends it on the channel. A pairing gives no access: for that the owner adds the
+// identity to the settings.
 type Pairing struct {
 	Type string `json:"type"`
 	// Connector is the channel on which the code is expected. In a claim, the subject
 	// names it.
 	Connector string `json:"connector,omitempty"`
-	// Code opens a pairing, or claims it. It is never stored or sent on.
+	// Code is the code to expect or, in a claim, the code that was sent. It is never
+	// stored or passed on.
 	Code string `json:"code,omitempty"`
 	// From is the claiming identity; in a reply, the identity that claimed the code.
 	From *From `json:"from,omitempty"`

@@ -55,8 +55,8 @@ func TestEveryTypeHasAllItNeeds(t *testing.T) {
 	assert.ElementsMatch(t, expected, slices.Collect(maps.Keys(docs)), "a schema for each type and no other")
 }
 
-// Decode replaces each $ref by its target, so that only words may stand beside one. The
-// schema of settings.json is handed out alone.
+// Decode replaces each $ref by its target, so that only annotations may be beside a $ref.
+// The schema of settings.json refers to no other file, because it is published alone.
 func TestReferencesStandAlone(t *testing.T) {
 	for file, doc := range readSchemas(t) {
 		walk(doc, func(node map[string]any) {

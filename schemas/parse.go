@@ -10,12 +10,13 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// parse turns data, a JSON object of valid syntax, into the maps and slices that a schema
-// validates. It refuses input that JSON readers interpret differently: names given twice,
-// names that differ from a field's in case alone (encoding/json would take them for the
-// field), halves of surrogate pairs, numbers that RFC 8785 would change, and nesting
-// deeper than maxDepth (0: no limit). Without this check the text that a person reads,
-// the hashed text and the host's input could differ.
+// parse turns data, which must be a syntactically valid JSON object, into the maps and
+// slices that a schema validates. It refuses input that JSON readers interpret
+// differently: duplicate names, names that differ from a field's only in case
+// (encoding/json would take them for the field), halves of surrogate pairs, and numbers
+// that RFC 8785 would change. Otherwise the text that a person reads, the hashed text and
+// the host's input could differ. It also refuses nesting deeper than maxDepth (0: no
+// limit).
 func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
 	tree, f := r.object(schema, 1)
@@ -25,14 +26,15 @@ func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any
 	return tree, nil
 }
 
-// reader reads JSON whose syntax has been checked.
+// reader reads JSON of valid syntax.
 type reader struct {
 	data     string
 	at       int
 	maxDepth int
 }
 
-// A fault gathers its path from the inside out while parsing unwinds.
+// A fault is an error in the input. Its path is completed, from the innermost step
+// outwards, while parsing returns.
 type fault struct {
 	path string
 	text string
@@ -119,8 +121,8 @@ func (r *reader) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
 	return array, nil
 }
 
-// enter steps over the bracket or comma before the next member or item and reports
-// whether there is one. At the end it steps over the closing bracket.
+// enter skips the bracket or comma before the next member or item, and reports whether
+// there is one. If there is none, it skips the closing bracket.
 func (r *reader) enter(closing byte) bool {
 	r.at = skipSpace(r.data, r.at)
 	if r.data[r.at] != closing {
@@ -165,8 +167,8 @@ func (r *reader) string() (string, *fault) {
 }
 
 // halfSurrogate reports whether literal has a \u escape of a surrogate without its other
-// half. encoding/json reads each as U+FFFD, so that texts that differ elsewhere would
-// look and hash the same here.
+// half. encoding/json reads every such half as U+FFFD, so that texts that other readers
+// distinguish would look and hash the same.
 func halfSurrogate(literal string) bool {
 	for i := 0; i < len(literal); i++ {
 		if literal[i] != '\\' {
@@ -212,7 +214,8 @@ func fieldsOf(schema *jsonschema.Schema) map[string]*jsonschema.Schema {
 	}
 }
 
-// otherCase returns the field that encoding/json would take name for.
+// otherCase returns the field that encoding/json would fill from name, although their
+// case differs; "" if there is none.
 func otherCase(fields map[string]*jsonschema.Schema, name string) string {
 	for field := range fields {
 		if strings.EqualFold(field, name) {
@@ -237,7 +240,7 @@ func step(name string) string {
 	return "[" + quote(name) + "]"
 }
 
-// quote returns a text that an agent chose, in one line and cut short.
+// quote quotes a text that an agent chose, shortened and in one line.
 func quote(s string) string { return strconv.Quote(short(s, 64)) }
 
 func short(s string, most int) string {

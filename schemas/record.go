@@ -21,22 +21,22 @@ type EventKind string
 // The kinds of event.
 const (
 	EventRelease  EventKind = "release"  // show a prompt that was held back
-	EventEscalate EventKind = "escalate" // prompt the next people
+	EventEscalate EventKind = "escalate" // prompt the next approvers
 	EventDeadline EventKind = "deadline" // end the request
 )
 
-// Event is the next event of a record; the record's timer fires at it.
+// Event is the next event of a pending record, for which its timer is armed.
 type Event struct {
 	At   time.Time `json:"at"`
 	Kind EventKind `json:"kind"`
 }
 
-// Route is one recipient on one connector. Routes are stored in the record because the
+// Route is one recipient on one connector. A record stores its routes, so that the
 // outcome goes to the recipients of the prompt.
 type Route struct {
 	Connector string `json:"connector"`
 	Recipient string `json:"recipient"`
-	// Failed: the prompt cannot be shown there, and is not tried again.
+	// Failed means that the prompt cannot be shown there, and is not tried again.
 	Failed bool `json:"failed,omitempty"`
 }
 
@@ -49,10 +49,11 @@ type Vote struct {
 }
 
 // Record is a request as it is stored, under one key of pending_permissions: its bytes,
-// routes, votes, and its decision once there is one. An answer writes only this key.
+// routes and votes, and its decision once there is one. Storing an answer writes only
+// this key.
 type Record struct {
 	Type     string          `json:"type"`
-	Agent    string          `json:"agent"` // from the subject
+	Agent    string          `json:"agent"` // from the subject of the request
 	User     string          `json:"user,omitempty"`
 	Request  json.RawMessage `json:"request"` // the bytes that the agent sent
 	Digest   string          `json:"digest"`
@@ -66,21 +67,21 @@ type Record struct {
 	Routes         []Route `json:"routes"`
 	Votes          []Vote  `json:"votes"`
 	// Question is the token of the record's timer. Identical calls have the same token,
-	// so that only one of them at a time is the question that people are asked. Empty
-	// means the record's own pending_id.
+	// so that only one of them at a time is shown to people as the question. Empty means
+	// the record's own pending_id.
 	Question string `json:"question,omitempty"`
 	// Waiters are the calls that wait for this record's decision, the record's own
 	// request first. Entries are added and never removed.
 	Waiters []Waiter `json:"waiters,omitempty"`
-	// Joined is the pending_id of the question whose Waiters include this request: that
-	// record decides it. It is empty in a question.
+	// Joined is the pending_id of the question whose Waiters include this request: the
+	// decision is in that question's record. It is empty in a question.
 	Joined     string    `json:"joined,omitempty"`
-	Remember   []Reach   `json:"remember,omitempty"`   // the Remember of every prompt
+	Remember   []Reach   `json:"remember,omitempty"`   // the Remember of this record's prompts
 	Holder     string    `json:"holder,omitempty"`     // the session that gets the granted permissions
 	Foreground string    `json:"foreground,omitempty"` // the session that shows the request of a background session
 	Decision   *Decision `json:"decision"`
-	// Aftermath lists the calls that ended otherwise than decided. It is added to a
-	// decided record and does not change the decision.
+	// Aftermath lists the calls whose end at the host differs from the decision. It is
+	// added after the decision, and does not change it.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
 }
 
@@ -92,12 +93,12 @@ const (
 	// AftermathRan: the call ran without nod's allow, because the user allowed it at the
 	// agent's own terminal.
 	AftermathRan AftermathKind = "ran"
-	// AftermathNeverRan: the call was allowed and never ran, because the agent had gone
-	// on.
+	// AftermathNeverRan: the call was allowed and never ran, because its agent no longer
+	// waited.
 	AftermathNeverRan AftermathKind = "never_ran"
 )
 
-// Aftermath is the actual end of one call of a record that differs from its decision.
+// Aftermath is the actual end of one call at its host, if it differs from the decision.
 type Aftermath struct {
 	PendingID string        `json:"pending_id"`
 	Kind      AftermathKind `json:"kind"`
@@ -112,24 +113,26 @@ func (r *Record) Terminal() bool { return r.Decision != nil }
 type Waiter struct {
 	PendingID string `json:"pending_id"`
 	Digest    string `json:"digest"`
-	// Deadline is this call's own; TimeoutSeconds is its full waiting time.
+	// Deadline is the deadline of this call; TimeoutSeconds is its full waiting time.
 	Deadline       time.Time `json:"deadline"`
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
-	// Place is the call's index in the count that prompts show and answers repeat, from
-	// 0. A call that is asked again after its agent stopped waiting keeps its index.
+	// Place is the call's position, from 0, in the order in which calls joined the
+	// question. An answer that counted n calls covers the places below n. A call asked
+	// again after its agent had stopped waiting keeps its place.
 	Place int `json:"place,omitempty"`
-	// Detached: the agent no longer waits. An allow of this call once becomes a standing
-	// answer.
+	// Detached means that the agent no longer waits. If the call is allowed once, that
+	// becomes a standing answer.
 	Detached bool `json:"detached,omitempty"`
-	// Stays: the record's decision does not cover this call, which becomes a question of
-	// its own.
+	// Stays means that the record's decision does not cover this call, which becomes a
+	// question of its own.
 	Stays bool `json:"stays,omitempty"`
-	// Decision is this call's own end while the question stayed pending.
+	// Decision is the decision about this call alone, made while the question was
+	// pending.
 	Decision *Decision `json:"decision,omitempty"`
 }
 
-// Open reports whether the waiter depends on the record's decision: it has no decision of
-// its own and does not stay behind.
+// Open reports whether the record's decision will cover the waiter: it has no decision of
+// its own, and Stays is not set.
 func (w *Waiter) Open() bool { return w.Decision == nil && !w.Stays }
 
 // Waiter returns the waiter with this pending_id, or nil.
@@ -142,15 +145,15 @@ func (r *Record) Waiter(pendingID string) *Waiter {
 	return nil
 }
 
-// Waits reports whether the record is pending and this call depends on its decision,
-// whether its agent waits or has detached.
+// Waits reports whether the record is pending and its decision will cover this call,
+// detached or not.
 func (r *Record) Waits(pendingID string) bool {
 	w := r.Waiter(pendingID)
 	return !r.Terminal() && w != nil && w.Open()
 }
 
-// Verdict returns the decision about one of the record's waiters, or nil if this record
-// has none for it.
+// Verdict returns the decision about one of the record's waiters, or nil if the record
+// has no decision about it.
 func (r *Record) Verdict(pendingID string) *Decision {
 	w := r.Waiter(pendingID)
 	switch {
@@ -175,8 +178,8 @@ func (r *Record) Places() int {
 	return n
 }
 
-// Waiting counts the calls whose agents wait for the decision. Open also counts the
-// detached ones, whose next identical call it would let through.
+// Waiting counts the open calls: waiting is the number of those whose agents still wait,
+// and open also includes detached calls.
 func (r *Record) Waiting() (waiting, open int) {
 	for i := range r.Waiters {
 		if !r.Waiters[i].Open() {
@@ -196,26 +199,26 @@ func (r *Record) Unattended() bool {
 	return open > 0 && waiting == 0
 }
 
-// LogKind is the subject of a log entry.
+// LogKind is the kind of event that a log entry records.
 type LogKind string
 
 // The kinds of log entry.
 const (
 	LogAsked    LogKind = "asked"
 	LogDecided  LogKind = "decided"
-	LogClaim    LogKind = "claim" // the decision for this id is in its record
+	LogClaim    LogKind = "claim" // reserves the id: its decision is in its record
 	LogSettings LogKind = "settings"
 	LogSession  LogKind = "session"
 	LogGranted  LogKind = "granted"
 	LogRevoked  LogKind = "revoked"
 	LogFrozen   LogKind = "frozen"
 	LogThawed   LogKind = "thawed"
-	// LogAftermath: a call ended otherwise than decided.
+	// LogAftermath: the end of a call at its host differs from the decision.
 	LogAftermath LogKind = "aftermath"
 )
 
-// LogEntry is one line of permission_log. It has no payloads unless settings ask for
-// them. An automatic decision is included whole, because the log is its only storage.
+// LogEntry is one line of permission_log. It has no payloads unless the settings enable
+// them. A decision without a record is included whole, because it is stored only here.
 type LogEntry struct {
 	Type             string    `json:"type"`
 	At               time.Time `json:"at"`
@@ -231,6 +234,6 @@ type LogEntry struct {
 	Decision         *Decision `json:"decision,omitempty"`
 	// Aftermath is set in an entry of kind LogAftermath.
 	Aftermath *Aftermath `json:"aftermath,omitempty"`
-	// Request is the request's bytes, if settings have payloads logged.
+	// Request is the request's bytes, if the settings enable payloads.
 	Request json.RawMessage `json:"request,omitempty"`
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind is the sort of question that a Request asks.
+// Kind is the kind of a Request.
 type Kind string
 
 // The kinds of request.
@@ -15,7 +15,7 @@ const (
 	KindQuestion   Kind = "question"   // a question whose answer grants nothing
 )
 
-// ActionType is the sort of effect a tool call has.
+// ActionType is the kind of effect that a tool call has.
 type ActionType string
 
 // The action types.
@@ -28,7 +28,7 @@ const (
 	ActionOther     ActionType = "other"
 )
 
-// OptionKind is the meaning of an Option. The option's id is opaque.
+// OptionKind is the meaning of an Option, which its id does not tell.
 type OptionKind string
 
 // The kinds of option.
@@ -43,8 +43,8 @@ const (
 // kind does not.
 func (k OptionKind) Allows() bool { return k == AllowOnce || k == AllowAlways }
 
-// Remembered reports whether the agent itself keeps an answer of this kind for later
-// calls. nod does not know for which calls, and cannot revoke it.
+// Remembered reports whether the agent itself applies an answer of this kind to later
+// calls. nod does not know to which calls, and cannot revoke such an answer.
 func (k OptionKind) Remembered() bool { return k == AllowAlways || k == RejectAlways }
 
 // Option is one answer that a person may choose.
@@ -52,7 +52,7 @@ type Option struct {
 	OptionID string     `json:"option_id"`
 	Name     string     `json:"name"`
 	Kind     OptionKind `json:"kind"`
-	// Text: choosing this option needs a message, which is the answer.
+	// Text means that the answer needs a message, which is the text of the answer.
 	Text bool `json:"text,omitempty"`
 }
 
@@ -82,7 +82,7 @@ type Request struct {
 	ActionDetails json.RawMessage `json:"action_details"`
 	// Permissions are tags: @read:<path>, @write:<path>, @network.
 	Permissions []string `json:"permissions,omitempty"`
-	// Reason is the agent's own text and proves nothing.
+	// Reason is the agent's own explanation, which may be false.
 	Reason string `json:"reason,omitempty"`
 
 	// AgentName is for display only; the subject identifies the agent.
@@ -92,7 +92,7 @@ type Request struct {
 	Project      string `json:"project,omitempty"`
 	SessionLabel string `json:"session_label,omitempty"`
 
-	// HostAsks: the host also asks its own user, who may answer there first.
+	// HostAsks means that the host also asks its own user, who may answer there first.
 	HostAsks bool `json:"host_asks,omitempty"`
 
 	Options []Option `json:"options,omitempty"`
@@ -101,17 +101,17 @@ type Request struct {
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
 
-	// Rejoin is set on every send except the first one of a fresh id. Revision, taken
-	// from the receipt, marks a repeated send that must not create a record. Neither is
+	// Rejoin is set in every message except the first one with a new id. If Revision is
+	// set, from the receipt, the message must not create a record. Neither field is
 	// stored or part of the digest.
 	Rejoin   bool   `json:"rejoin,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
 }
 
-// Key is the key of the request's record.
+// Key returns the key of the request's record.
 func (r *Request) Key() string { return Key(r.SessionID, r.PendingID) }
 
-// Offered returns the options to choose from: DefaultOptions if the request names none.
+// Offered returns the request's options, or DefaultOptions if it names none.
 func (r *Request) Offered() []Option {
 	if len(r.Options) == 0 {
 		return DefaultOptions()
@@ -139,7 +139,7 @@ func (r *Request) OptionOfKind(kind OptionKind) (Option, bool) {
 	return Option{}, false
 }
 
-// Tier names the row of the timeout policy that set a deadline.
+// Tier is the rule of the timeout policy that set a deadline.
 type Tier string
 
 // The tiers, in the order in which they are tried.
@@ -162,14 +162,14 @@ type Receipt struct {
 	Revision  uint64    `json:"revision"`
 }
 
-// Withdraw takes a request back: its agent no longer waits.
+// Withdraw withdraws a request: its agent no longer waits.
 type Withdraw struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
 	PendingID string `json:"pending_id"`
 	Reason    string `json:"reason,omitempty"`
-	// Detach keeps a tool call pending although its agent cannot wait any longer. If the
-	// call is allowed, the agent may ask for it once more and run it until the deadline.
+	// Detach keeps a tool call pending although its agent no longer waits. If the call is
+	// allowed, the agent's next identical call before the deadline is allowed, once.
 	Detach bool `json:"detach,omitempty"`
 }
 
@@ -181,29 +181,30 @@ func (w *Withdraw) Key() string { return Key(w.SessionID, w.PendingID) }
 type HostResolved struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	// TaskID is the task that went on, or empty for the session's main task. WholeSession
-	// covers all tasks.
+	// TaskID limits the report to one task's requests; empty means the session's main
+	// task. WholeSession means all tasks.
 	TaskID       string `json:"task_id,omitempty"`
 	WholeSession bool   `json:"whole_session,omitempty"`
-	// ToolName limits it to the requests of one tool. With ActionDetails as well it is
-	// the oldest request about that call, in any directory.
+	// ToolName limits the report to the requests of one tool. With ActionDetails, only
+	// the oldest request for that call is meant, in any directory.
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
 	// RanMillis is how long the call of ActionDetails ran, in milliseconds; nil if the
-	// host does not say. The engine derives the start of the call from it: a call that
-	// started while its request was pending, and was denied only later, did run.
+	// host does not report it. From it the engine computes when the call started. If it
+	// started while its request was pending, and was denied only later, the record gets
+	// an aftermath.
 	RanMillis *int `json:"ran_ms,omitempty"`
-	// AgentName adds the requests of this agent program about which its host does not
-	// ask its own user: the program no longer waits for any of them.
+	// AgentName adds the requests of the agent program with this name for which HostAsks
+	// is not set, because the program no longer waits for them either.
 	AgentName string `json:"agent_name,omitempty"`
-	// PendingID limits it to this one request, whatever the other fields say: its asker
-	// is gone, and the host will never receive the answer.
+	// PendingID limits the report to one request, and the fields above are ignored. The
+	// process that asked is gone, so that the host will never receive the answer.
 	PendingID string `json:"pending_id,omitempty"`
 	Reason    string `json:"reason"`
 }
 
-// HostResolvedReply answers a HostResolved with the requests that it withdrew, and those
-// already decided that got an aftermath.
+// HostResolvedReply answers a HostResolved with the ids of the requests that were
+// withdrawn, or were already decided and got an aftermath.
 type HostResolvedReply struct {
 	Type       string   `json:"type"`
 	PendingIDs []string `json:"pending_ids"`
@@ -215,9 +216,9 @@ type Await struct {
 	Requests []Awaited `json:"requests"`
 }
 
-// Awaited is one request in an Await and in its reply. In an Await, Revision is the
-// receipt's; in a reply it is the record's. Decision and Error are set in a reply only,
-// and neither is set while the request is pending.
+// Awaited is one request in an Await and in its reply. In an Await, Revision is the one
+// in the receipt; in a reply, that of the record. Decision and Error are set in a reply
+// only, and neither is set while the request is pending.
 type Awaited struct {
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`

@@ -27,8 +27,8 @@ const (
 	MaxPath = 4096
 	// MaxDirs is the largest number of directories in each list of a session.
 	MaxDirs = 256
-	// MaxDepth is how deep a request or an answer may nest. It leaves room for the levels
-	// that nod wraps around them.
+	// MaxDepth is the deepest nesting of a request or an answer. It leaves room for the
+	// levels of the messages that nod puts them into.
 	MaxDepth = 100
 	// MaxPayloadBytes is the message size that the NATS server must accept: a request, an
 	// answer and nod's own fields, together in one record.
@@ -56,7 +56,7 @@ func ValidID(s string) bool {
 	return true
 }
 
-// Key is the key of a request's record: "<session_id>.<pending_id>".
+// Key returns the key of a request's record: "<session_id>.<pending_id>".
 func Key(sessionID, pendingID string) string { return sessionID + "." + pendingID }
 
 // SplitKey is the reverse of Key.
@@ -77,8 +77,8 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// TypeOf returns a message's type. Messages that nod writes begin with it, which saves
-// decoding the rest.
+// TypeOf returns a message's type. Messages that nod writes begin with it, so that the
+// rest need not be decoded.
 func TypeOf(data []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
 		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {
@@ -92,8 +92,8 @@ func TypeOf(data []byte) (string, error) {
 	return head.Type, err
 }
 
-// Token makes a token of subjects and keys from an id of another system: s itself if it
-// is a valid id, and otherwise "h-" and 32 hex digits of its SHA-256.
+// Token returns a token for subjects and keys that stands for s, an id of another system:
+// s itself if it is a valid id, and otherwise "h-" and 32 hex digits of its SHA-256.
 func Token(s string) string {
 	if ValidID(s) {
 		return s

@@ -2,32 +2,31 @@ package schemas
 
 import "time"
 
-// Session is one conversation of an agent; permissions, grants and timeout overrides
-// belong to it. It belongs to the agent that first asks in it and does not exist for
-// other agents.
+// Session is one conversation of an agent, with its permissions, grants and timeout
+// override. It belongs to the first agent that uses it; other agents get NOT_FOUND.
 type Session struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
 	Agent     string `json:"agent,omitempty"` // empty until the first request
 	User      string `json:"user,omitempty"`
-	// Background: no person watches this session, so that its questions go to a
+	// Background means that no person watches this session: its requests are shown in a
 	// foreground session of the same user.
 	Background bool `json:"background,omitempty"`
 	// TimeoutSeconds overrides the timeout tiers; 0 keeps them.
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
-	// Permissions are those of a managed session; nil if it is not managed.
+	// Permissions is set in a managed session, and nil in any other.
 	Permissions *SessionPermissions `json:"permissions,omitempty"`
-	// Grants are the standing answers that count in this session. They are set in replies
-	// only, and stored under keys of their own.
+	// Grants are the standing answers in force in this session. They are set only in
+	// replies, and stored under keys of their own.
 	Grants    []StandingAnswer `json:"grants,omitempty"`
 	CreatedAt time.Time        `json:"created_at"`
 	ActiveAt  time.Time        `json:"active_at"` // to the day
-	// Revision is that of the stored session, in replies.
+	// Revision is the revision of the stored session. It is set only in replies.
 	Revision uint64 `json:"revision,omitempty"`
 }
 
-// SessionPermissions is the access of a managed session. Paths are absolute, and no part
-// of them was a symbolic link when they were added.
+// SessionPermissions is the access of a managed session. Paths are absolute, and had no
+// symbolic links when they were added.
 type SessionPermissions struct {
 	WorkingDir string   `json:"working_dir,omitempty"` // to read and write
 	ReadDirs   []string `json:"read_dirs,omitempty"`
@@ -42,9 +41,10 @@ type SessionChange struct {
 	// TimeoutSeconds replaces the override; 0 removes it.
 	TimeoutSeconds *int  `json:"timeout_seconds,omitempty"`
 	Background     *bool `json:"background,omitempty"`
-	// Permissions also makes the session a managed one.
+	// Permissions changes the permissions, and makes the session managed.
 	Permissions *PermissionsChange `json:"permissions,omitempty"`
-	// Unmanaged first removes all permissions.
+	// Unmanaged removes all permissions before Permissions is applied; without
+	// Permissions, the session is then not managed.
 	Unmanaged bool `json:"unmanaged,omitempty"`
 }
 
@@ -72,8 +72,8 @@ const (
 // ClientVoice is the kind of a voice client, which has a timeout of its own.
 const ClientVoice = "voice"
 
-// Presence says that a client is connected to a session, or wants its input lock. It is
-// a lease: the client must renew it before it ends.
+// Presence reports that a client is connected to a session, or asks for its input lock.
+// It is a lease, which the client must renew before it ends.
 type Presence struct {
 	Type      string     `json:"type"`
 	Op        PresenceOp `json:"op"`
@@ -94,7 +94,7 @@ type Lock struct {
 	LeaseUntil time.Time `json:"lease_until,omitzero"`
 }
 
-// Notice is information for an agent's session. It decides nothing.
+// Notice is information for an agent's session. It does not influence decisions.
 type Notice struct {
 	Type      string     `json:"type"`
 	SessionID string     `json:"session_id"`
@@ -103,7 +103,7 @@ type Notice struct {
 	Text      string     `json:"text"`
 }
 
-// NoticeKind is what a Notice is about.
+// NoticeKind is the subject of a Notice.
 type NoticeKind string
 
 // The kinds of notice.

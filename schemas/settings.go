@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Settings is settings.json. A file that does not match its JSON Schema is
-// refused whole, and the running settings stay.
+// Settings is settings.json. A file that does not match its JSON Schema is refused as a
+// whole, and the settings in force stay.
 type Settings struct {
 	Permissions Permissions `json:"permissions,omitzero"`
-	// Policies are further layers of rules for some agents, projects or hosts.
+	// Policies are additional layers of rules for certain agents, projects or hosts.
 	Policies []PolicyLayer `json:"policies,omitempty"`
-	// Approvers may answer; if nil, every answer is refused.
+	// Approvers are the people who may answer; if nil, every answer is refused.
 	Approvers  *Approvers `json:"approvers,omitempty"`
 	Connectors Connectors `json:"connectors,omitzero"`
 	Log        Log        `json:"log,omitzero"`
@@ -20,18 +20,18 @@ type Settings struct {
 
 // Log sets the contents and the size of permission_log.
 type Log struct {
-	// Payloads also logs each request that people were asked about, whole, for as long as
-	// the log is kept. nod policy suggest reads it.
+	// Payloads adds to the log each request that people were asked about, with its
+	// payload. nod policy suggest reads them.
 	Payloads bool `json:"payloads,omitempty"`
-	// MaxDays is the longest that an entry is kept, in days; 0 means DefaultLogDays.
+	// MaxDays is how many days an entry is kept at most; 0 means DefaultLogDays.
 	MaxDays int `json:"max_days,omitempty"`
 	// MaxBytes is the size at which the oldest log entries are removed; 0 means
 	// DefaultLogBytes.
 	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
-// Permissions are the rules and the timeouts. Deny wins over ask, ask over allow, and all
-// three over the built-in table.
+// Permissions are the rules and the timeouts. A deny rule wins over an ask rule, an ask
+// rule over an allow rule, and every rule over the built-in table.
 type Permissions struct {
 	Allow []string `json:"allow,omitempty"`
 	Ask   []string `json:"ask,omitempty"`
@@ -41,8 +41,9 @@ type Permissions struct {
 	// (default) or project.
 	Preset string `json:"preset,omitempty"`
 
-	// HardenGit runs automatically allowed git reads without the programs that a
-	// repository's configuration names. It needs a host that accepts a changed input.
+	// HardenGit changes git reads that are allowed without a person, so that git does not
+	// run programs that the repository's configuration names. It needs a host that
+	// accepts a changed input.
 	HardenGit bool `json:"harden_git,omitempty"`
 
 	// Confirm lists the conditions for allowing risky requests.
@@ -57,14 +58,14 @@ type Permissions struct {
 	// to the session.
 	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // default 15
 
-	// JoinIdentical decides identical calls of a session together while the first one is
-	// pending. Default true.
+	// JoinIdentical makes identical calls of a session one question while the first call
+	// is pending. Default true.
 	JoinIdentical *bool `json:"join_identical,omitempty"`
 	// RememberDenialsSeconds is how long a person's denial also covers the same call of
 	// the session. Default 600; 0 turns it off.
 	RememberDenialsSeconds *int `json:"remember_denials_seconds,omitempty"`
-	// OpenPrompts is how many questions of a session are on phones and chats at a time;
-	// the rest wait. Default 10; 0 means no limit.
+	// OpenPrompts is the number of a session's questions that phones and chats show at a
+	// time; the others are held back. Default 10; 0 means no limit.
 	OpenPrompts *int `json:"open_prompts,omitempty"`
 }
 
@@ -80,7 +81,7 @@ type Need string
 // The needs.
 const (
 	NeedsRead    Need = "read"
-	NeedsWrite   Need = "write" // and read
+	NeedsWrite   Need = "write" // includes read
 	NeedsNetwork Need = "network"
 	NeedsNothing Need = "nothing" // the tool needs no permissions
 )
@@ -111,16 +112,15 @@ type PolicyMatch struct {
 type Connectors struct {
 	Voice VoiceSettings `json:"voice,omitzero"`
 	Web   *WebSettings  `json:"web,omitempty"`
-	// Channels are the settings of people connectors as they are written, by name. In JSON
-	// they stand beside the other connectors. Decode accepts any object; DecodeSettings
-	// checks each against its ChannelSettings.
+	// Channels are the undecoded settings of people connectors, by connector name; see
+	// ChannelSettings. In JSON they are members of connectors, like the other fields.
 	Channels map[string]json.RawMessage `json:"-"`
 }
 
 // WebSettings configures the web inbox.
 type WebSettings struct {
-	// PublicURL is the address for people if it differs from the listening address:
-	// https://, except on this machine.
+	// PublicURL is the address in links for people, if it differs from the listening
+	// address. It must be https://, except for this machine.
 	PublicURL string `json:"public_url,omitempty"`
 }
 
@@ -129,7 +129,7 @@ type VoiceSettings struct {
 	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"` // default 300
 }
 
-// The timeouts that apply without settings, and the longest that settings may name.
+// The default timeouts, and the longest timeout that settings may name.
 const (
 	DefaultConnectedTimeout    = 60 * time.Second
 	DefaultDisconnectedTimeout = 7 * 24 * time.Hour
@@ -141,7 +141,7 @@ const (
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
 
-// The age and size of the log that apply without settings, and their bounds.
+// The default age and size of the log, and their bounds.
 const (
 	DefaultLogDays  = 90
 	DefaultLogBytes = 2 << 30
@@ -157,17 +157,17 @@ func seconds(n int, otherwise time.Duration) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// ConnectedTimeout applies while a client holds the input lock.
+// ConnectedTimeout returns the timeout while a client holds the input lock.
 func (s *Settings) ConnectedTimeout() time.Duration {
 	return seconds(s.Permissions.ConnectedTimeoutSeconds, DefaultConnectedTimeout)
 }
 
-// DisconnectedTimeout applies while no client holds the input lock.
+// DisconnectedTimeout returns the timeout while no client holds the input lock.
 func (s *Settings) DisconnectedTimeout() time.Duration {
 	return seconds(s.Permissions.DisconnectedTimeoutSeconds, DefaultDisconnectedTimeout)
 }
 
-// NotifyAfter is the delay of carriers' prompts while a client is connected.
+// NotifyAfter returns the delay of carriers' prompts while a client is connected.
 func (s *Settings) NotifyAfter() time.Duration {
 	return seconds(s.Permissions.NotifyAfterSeconds, DefaultNotifyAfter)
 }
@@ -177,7 +177,8 @@ func (s *Settings) JoinsIdentical() bool {
 	return s.Permissions.JoinIdentical == nil || *s.Permissions.JoinIdentical
 }
 
-// RememberDenials is how long a denial also covers the same call.
+// RememberDenials returns how long a person's denial also covers the same call; 0 means
+// not at all.
 func (s *Settings) RememberDenials() time.Duration {
 	if n := s.Permissions.RememberDenialsSeconds; n != nil {
 		return time.Duration(*n) * time.Second
@@ -185,7 +186,7 @@ func (s *Settings) RememberDenials() time.Duration {
 	return DefaultRememberDenials
 }
 
-// OpenPrompts is how many questions of a session carriers show at a time; 0 means no
+// OpenPrompts returns how many questions of a session carriers show at a time; 0 means no
 // limit.
 func (s *Settings) OpenPrompts() int {
 	if n := s.Permissions.OpenPrompts; n != nil {
@@ -194,15 +195,15 @@ func (s *Settings) OpenPrompts() int {
 	return DefaultOpenPrompts
 }
 
-// LogAge is the longest that a log entry is kept.
+// LogAge returns how long a log entry is kept at most.
 func (s *Settings) LogAge() time.Duration {
 	return time.Duration(cmp.Or(s.Log.MaxDays, DefaultLogDays)) * 24 * time.Hour
 }
 
-// LogBytes is the size at which the oldest log entries are removed.
+// LogBytes returns the size at which the oldest log entries are removed.
 func (s *Settings) LogBytes() int64 { return int64(cmp.Or(s.Log.MaxBytes, DefaultLogBytes)) }
 
-// VoiceTimeout applies while a voice client holds the input lock.
+// VoiceTimeout returns the timeout while a voice client holds the input lock.
 func (s *Settings) VoiceTimeout() time.Duration {
 	return seconds(s.Connectors.Voice.PermissionTimeoutSeconds, DefaultVoiceTimeout)
 }

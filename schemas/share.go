@@ -9,8 +9,8 @@ type Share struct {
 	Reason      string   `json:"reason"`
 }
 
-// Gate asks whether a session has the permissions of a scheduled task. No person is
-// asked, and the task runs whatever the reply is.
+// Gate asks whether a session has the permissions that a scheduled task needs. No person
+// is asked. The task runs in any case.
 type Gate struct {
 	Type        string   `json:"type"`
 	SessionID   string   `json:"session_id"`
@@ -19,7 +19,7 @@ type Gate struct {
 	Permissions []string `json:"permissions"`
 }
 
-// GateReply answers a Gate with the missing permissions, as the gate named them.
+// GateReply answers a Gate with the missing permissions, as written in the Gate.
 type GateReply struct {
 	Type    string   `json:"type"`
 	Missing []string `json:"missing"`

@@ -79,7 +79,7 @@ func GateSubject(agent string) string { return subject("gate", agent) }
 // SessionSubject carries an agent's queries about its own sessions.
 func SessionSubject(agent string) string { return subject("session", agent) }
 
-// HostResolvedSubject carries an agent's reports that its host has gone on.
+// HostResolvedSubject carries an agent's HostResolved reports.
 func HostResolvedSubject(agent string) string { return subject("passed", agent) }
 
 // PromptSubject carries prompts to a carrier.
@@ -111,7 +111,7 @@ func ManageSubject(connector, op string) string { return subject("manage", conne
 // LogSubject carries log entries.
 func LogSubject(session string) string { return subject("log", session) }
 
-// TimerSubject stores the timer of a record; it fires on DueSubject.
+// TimerSubject is where the timer of a record is stored until it fires on DueSubject.
 func TimerSubject(key string) string { return subject("timer", key) }
 
 // DueSubject carries the fired timer of a record.
@@ -157,8 +157,8 @@ func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	return tokens, true
 }
 
-// The viewers among the connectors: they show every pending request to the people who
-// come to them. All other connectors are carriers, which bring a prompt to one person.
+// The connectors that are viewers: they show every pending request. All other connectors
+// deliver prompts to one person through a carrier.
 const (
 	ConnectorTerminal = "terminal"
 	ConnectorWeb      = "web"

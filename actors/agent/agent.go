@@ -1,6 +1,6 @@
-// Package agent hosts the sessions of an agent in a process with several of them. Each
-// session has an actor, which knows its open requests and receives its notices. The calls
-// themselves run in the caller's goroutine.
+// Package agent hosts several sessions of an agent in one process. Each session has an
+// actor, which keeps the list of its open requests and receives its notices. Requests are
+// sent, and awaited, in the caller's goroutine.
 package agent
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdrawWithin is the limit for withdrawing a closed session's requests.
+// withdrawWithin is the time limit for withdrawing a session's requests when it ends.
 const withdrawWithin = 5 * time.Second
 
 // Host asks for one agent, in any number of sessions.
@@ -30,7 +30,7 @@ func NewHost(sys *actors.System, conn *bus.Conn, agent string, log *slog.Logger)
 	return &Host{sys: sys, conn: conn, asker: bus.NewAsker(conn, agent), agent: agent, log: log}
 }
 
-// Close ends the host. Leave its sessions before.
+// Close ends the host. Call Leave on its sessions before.
 func (h *Host) Close() { h.asker.Close() }
 
 // Session is an agent's session in this process.
@@ -97,7 +97,7 @@ func (s *Session) onNotice(m bus.Message) {
 // ends, the request is withdrawn.
 func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	r.SessionID = s.id
-	r.Rejoin = r.Rejoin || r.PendingID != "" // only an id made here is fresh
+	r.Rejoin = r.Rejoin || r.PendingID != "" // only an id that is made here is new
 	if r.PendingID == "" {
 		r.PendingID = bus.NewID()
 	}

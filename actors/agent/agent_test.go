@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Leaving a session withdraws its open requests, and no others.
+// Leaving a session withdraws its pending requests, and no other session's.
 func TestLeavingWithdrawsWhatIsOpen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -15,24 +15,25 @@ const (
 	// carryTimeout is the limit of one attempt to show one prompt or outcome. No second
 	// worker starts meanwhile: the claim is renewed until the channel has replied.
 	carryTimeout = 25 * time.Second
-	// channelTimeout is the channel's share of it; the rest is for storing the result.
+	// channelTimeout is the part of carryTimeout for the channel; the rest is for storing
+	// the result.
 	channelTimeout = 20 * time.Second
-	// claimedMin and claimedMax are the pauses before another look at a prompt that
-	// another worker has claimed.
+	// claimedMin and claimedMax are the shortest and the longest pause before another
+	// try, if another worker has claimed the prompt.
 	claimedMin = 100 * time.Millisecond
 	claimedMax = 5 * time.Second
 )
 
-// errClaimed: another worker is about to show the prompt.
+// errClaimed means that another worker is showing the prompt.
 var errClaimed = errors.New("another worker has claimed it")
 
 // showAttempt is one attempt to show one prompt, or its outcome.
 //
 // Before it sends anything, the worker claims the entry of the shown prompt, and renews
 // the claim for as long as the channel takes. A second worker sends nothing while the
-// claim lasts. A worker may fail to return from sending, because it died or never got the
-// channel's reply. Then there may be a message that no worker can edit: the next message
-// says so (Repeat), and so does every change of it.
+// claim lasts. If the worker dies while it sends, or never gets the channel's reply,
+// there may be a message that no worker can edit. The next message then says that the
+// prompt may have been sent before (Repeat), and so does every change of that message.
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt
@@ -41,7 +42,7 @@ type showAttempt struct {
 
 func (w *Worker) newAttempt(p schemas.Prompt) showAttempt { return showAttempt{w, p, bus.NewID()} }
 
-// promptJob shows a prompt of the queue.
+// promptJob shows a prompt from the queue.
 type promptJob struct {
 	showAttempt
 	delivery *bus.Delivery
@@ -55,9 +56,9 @@ func (q promptJob) Run(ctx context.Context) {
 
 func (q promptJob) Failed(any) { q.delivery.Again(retryMin) }
 
-// retryUntil is the end of the attempts to show a prompt: its deadline. An outcome is
-// tried for longer, while its question may still be on a screen with live buttons, which
-// is as long as the queue keeps it.
+// retryUntil returns the time until which showing a prompt is tried: its deadline. An
+// outcome is tried for as long as the queue keeps it, because its question may still be
+// shown with live buttons.
 func retryUntil(p *schemas.Prompt) time.Time {
 	if p.Decision != nil {
 		return p.Deadline.Add(bus.PromptGrace)
@@ -65,8 +66,8 @@ func retryUntil(p *schemas.Prompt) time.Time {
 	return p.Deadline
 }
 
-// finish acknowledges the delivery, or has it tried again until retryUntil. If it gives
-// up, it reports the failure.
+// finish acknowledges the delivery after a success. After a failure it requests another
+// delivery until retryUntil, and then gives up and reports the failure.
 func (q promptJob) finish(ctx context.Context, err error) {
 	if err == nil {
 		q.delivery.Done()
@@ -85,12 +86,12 @@ func (q promptJob) finish(ctx context.Context, err error) {
 	case known && e.Permanent:
 	case time.Now().Add(wait).Before(retryUntil(&q.prompt)):
 		if !claimed {
-			q.log.Info("connector: a prompt is tried again", "key", q.prompt.Key(), "times", q.delivery.Times, "after", wait, "error", err)
+			q.log.Info("connector: a prompt was not shown; trying again", "key", q.prompt.Key(), "times", q.delivery.Times, "after", wait, "error", err)
 		}
 		q.delivery.Again(wait)
 		return
 	}
-	if q.prompt.Decision != nil { // the question was shown, only its outcome is not
+	if q.prompt.Decision != nil { // not reported: a report is about a prompt that cannot be shown
 		q.log.Warn("connector: an outcome was not shown", "key", q.prompt.Key(), "error", err)
 		q.delivery.Done()
 		return
@@ -106,13 +107,13 @@ func (q promptJob) finish(ctx context.Context, err error) {
 	q.delivery.Done()
 }
 
-// deliver shows, changes or ends a message, unless it already shows this version.
+// deliver shows this version of the prompt, or its outcome, unless it is already shown.
 func (c showAttempt) deliver(ctx context.Context) error {
 	shown, err := c.desk.claim(ctx, &c.prompt, c.id, c.try)
 	switch {
 	case err != nil:
 		return err
-	case shown.Claim == nil: // this version is shown already, or there is nothing left to show
+	case shown.Claim == nil: // this version is already shown, or the request ended before it was shown
 		return nil
 	case shown.Claim.Try != c.try:
 		return errClaimed
@@ -129,7 +130,7 @@ func (c showAttempt) show(ctx context.Context, shown schemas.Shown) error {
 	if err != nil {
 		return err
 	}
-	ctx = c.recording // without its stored Ref, no worker could edit the message
+	ctx = c.recording // if the Ref is not stored, no worker can edit the message
 	lost, err := c.record(ctx, shown)
 	if err == nil && lost {
 		err = c.addMessage(ctx, shown.Ref)
@@ -140,9 +141,9 @@ func (c showAttempt) show(ctx context.Context, shown schemas.Shown) error {
 	return c.desk.delivered(ctx, &c.prompt, schemas.DeliveryShown, "")
 }
 
-// send shows the prompt, or its outcome, in a new message. If the channel says that it
-// made no message, the claim is released. Otherwise the claim stays, and the next message
-// is a repeat.
+// send shows the prompt, or its outcome, in a new message. If the channel reports that it
+// sent nothing, the claim is released. After any other failure the claim stays, and the
+// next message is a repeat.
 func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
@@ -159,8 +160,8 @@ func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Sho
 	return shown, err
 }
 
-// keepClaim renews the claim until call returns. A claim that another worker has taken
-// over stays with that worker: endClaim reports it.
+// keepClaim runs call, and renews the claim until call returns. It does not take back a
+// claim that another worker has taken over; endClaim reports that.
 func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})
@@ -174,10 +175,11 @@ func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 				return
 			case <-tick.C:
 			}
-			// Not under ctx: a renewal that arrived after the release would claim again.
+			// The end of ctx must not interrupt a renewal, which could then arrive after
+			// the release and claim again.
 			hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.renewClaim)
 			if _, err := c.desk.claim(hop, &c.prompt, c.id, c.try); err != nil {
-				c.log.Info("connector: a claim was not renewed; it is tried again", "key", c.prompt.Key(), "error", err)
+				c.log.Info("connector: a claim was not renewed; trying again", "key", c.prompt.Key(), "error", err)
 			}
 			cancel()
 		}
@@ -187,7 +189,7 @@ func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	<-renewed
 }
 
-// edit changes each known message, even if some changes fail.
+// edit changes each known message of the prompt, even if some changes fail.
 func (c showAttempt) edit(ctx context.Context, shown schemas.Shown, p schemas.Prompt, change func(context.Context, people.Ref, schemas.Prompt) error) error {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
@@ -203,8 +205,8 @@ func (c showAttempt) edit(ctx context.Context, shown schemas.Shown, p schemas.Pr
 	return errors.Join(errs...)
 }
 
-// showOutcome changes the shown messages to the outcome. If it has the handle of no
-// message, it sends a new one with the outcome.
+// showOutcome changes the shown messages to the outcome. If no message has a handle, it
+// sends the outcome in a new message.
 func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error {
 	var err error
 	if shown.Ref == "" && len(shown.Also) == 0 {
@@ -220,7 +222,8 @@ func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error
 	return errors.Join(err, notStored)
 }
 
-// isPermanent reports whether the channel has refused a message permanently.
+// isPermanent reports whether the channel has refused a message for good, so that a retry
+// cannot help.
 func isPermanent(err error) bool {
 	var e *people.Error
 	return errors.As(err, &e) && (e.Permanent || e.Unreachable)
@@ -233,8 +236,8 @@ func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 		c.releaseClaim(ctx, shown)
 		return err
 	}
-	// Another worker may have shown the outcome before this change arrived. Only this
-	// worker can find out, so that it tries until it stops.
+	// Another worker may have shown the outcome before this change arrived, which would
+	// undo it. Only this worker can find out, and it tries for as long as it runs.
 	ctx = c.recording
 	lost, err := c.record(ctx, shown)
 	if err != nil || !lost {
@@ -270,14 +273,14 @@ func (c showAttempt) newest(ctx context.Context) (schemas.Prompt, error) {
 	return now, err
 }
 
-// record stores that the prompt's version is shown, and ends the claim. lost: the claim
-// had ended before, and another worker has taken over.
+// record stores that the prompt's version is shown, and ends the claim. lost means that
+// the claim had expired, and another worker has taken over.
 func (c showAttempt) record(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Revision = c.prompt.Revision
 	return c.endClaim(ctx, shown)
 }
 
-// releaseClaim ends the claim after nothing was sent. If that cannot be stored, the claim
+// releaseClaim ends the claim if nothing was sent. If that cannot be stored, the claim
 // expires.
 func (c showAttempt) releaseClaim(ctx context.Context, shown schemas.Shown) {
 	if _, err := c.endClaim(ctx, shown); err != nil {
@@ -285,8 +288,8 @@ func (c showAttempt) releaseClaim(ctx context.Context, shown schemas.Shown) {
 	}
 }
 
-// endClaim writes the entry without a claim. lost: the claim had ended before, and
-// another worker's entry stands.
+// endClaim writes the entry without a claim. lost means that the claim had expired, and
+// the stored entry is another worker's.
 func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Claim = nil
 	for {

@@ -31,7 +31,7 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	r.work(p)
 	defer close(p.freed)
 	r.ask()
-	next(r, p.entered) // and it stays there
+	next(r, p.entered) // the call is in progress and does not return
 	require.Equal(t, "bob", r.wait(p.sent).Recipient)
 	for range 10 {
 		r.ask()
@@ -58,8 +58,8 @@ func (v reviser) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) err
 	return nil
 }
 
-// A shown prompt says when no agent waits for its answer any more, and when one waits
-// again.
+// A shown prompt is changed when no agent waits for its answer any more, and when one
+// waits again.
 func TestAShownPromptIsChangedWhenNobodyWaitsAnyMore(t *testing.T) {
 	r := newRig(t)
 	p := reviser{newPager(), make(chan schemas.Prompt, 10), func(schemas.Prompt) error { return nil }}
@@ -102,6 +102,6 @@ func TestAChangeThatCannotBeShownIsNoFailureOfDelivery(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	require.NoError(t, r.asker.Detach(r.ctx, "S", asked.PendingID, "the host waits no longer"))
-	r.asks("make") // runs in the same lane, after it
+	r.asks("make") // a later prompt in the same lane
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }

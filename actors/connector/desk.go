@@ -14,10 +14,10 @@ import (
 )
 
 // Desk is a connector's client of nod, over the bus. It implements people.Desk. Every
-// call tries again for as long as its context allows.
+// call retries for as long as its context allows.
 type Desk struct {
-	// PageTimeout is the limit of each page of a list, however many pages it has. If it
-	// is 0, only the list's context limits it.
+	// PageTimeout is the time limit for each page of a list. If it is 0, only the context
+	// limits the call.
 	PageTimeout time.Duration
 
 	conn      *bus.Conn
@@ -58,7 +58,7 @@ func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, e
 func (d *Desk) list(ctx context.Context, query string, q schemas.Query) ([]schemas.Prompt, error) {
 	q.Type = schemas.TypeQuery
 	var prompts []schemas.Prompt
-	place := map[string]int{} // by key: a request that changes between two pages is in both
+	place := map[string]int{} // the index in all, by key: a request that changes between two pages is in both
 	for {
 		page, err := d.page(ctx, query, q)
 		if err != nil {
@@ -91,8 +91,8 @@ func (d *Desk) page(ctx context.Context, query string, q schemas.Query) (page sc
 	return page, err
 }
 
-// Grants lists all standing answers, including recently ended ones; of one session if it
-// is named.
+// Grants lists all standing answers, or those of one session if it is named, including
+// recently ended ones.
 func (d *Desk) Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error) {
 	return d.grants(ctx, schemas.Query{SessionID: session})
 }
@@ -138,8 +138,8 @@ func (d *Desk) Session(ctx context.Context, id string) (schemas.Session, error) 
 	return s, err
 }
 
-// Show returns one request, pending or decided, by its id or a unique prefix. The page it
-// came in has the broker's time.
+// Show returns one request, pending or decided, by its id or a unique prefix. The
+// returned page has the broker's time.
 func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
 	var page schemas.Page
 	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session, PendingID: id}
@@ -192,7 +192,7 @@ func (d *Desk) Now(ctx context.Context) (time.Time, error) {
 	return page.Now, err
 }
 
-// Hold registers a connected client, or asks for the input lock; see people.Desk.
+// Hold registers a connected client, or requests the input lock; see people.Desk.
 func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error) {
 	p.Type = schemas.TypePresence
 	var lock schemas.Lock
@@ -212,7 +212,7 @@ func (d *Desk) shownTo(ctx context.Context, p *schemas.Prompt) (schemas.Shown, e
 }
 
 // claim claims a prompt's entry for one attempt of a worker. The returned entry has this
-// claim, or another worker's, or no claim if there is nothing to show.
+// claim, or another worker's claim, or none if there is nothing to show.
 func (d *Desk) claim(ctx context.Context, p *schemas.Prompt, worker, try string) (schemas.Shown, error) {
 	return d.askShown(ctx, schemas.Shown{
 		Op: schemas.ShownClaim, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -228,7 +228,7 @@ func (d *Desk) askShown(ctx context.Context, s schemas.Shown) (schemas.Shown, er
 }
 
 // setShown writes an entry at the revision that was read. CONFLICT means that another
-// worker has written since.
+// worker has changed the entry since.
 func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
 	s.Op = schemas.ShownSet
 	return d.askShown(ctx, s)
@@ -248,8 +248,8 @@ func (d *Desk) Freeze(ctx context.Context, b schemas.FreezeRequest) (schemas.Fre
 	return d.changeFreeze(ctx, schemas.ManageFreeze, b)
 }
 
-// Thaw ends such a freeze, or all freezes if b names no agent and no session. The error
-// is FORBIDDEN if a thaw needs a second device.
+// Thaw ends the freeze of an agent or a session, or all freezes if b names neither. The
+// error is FORBIDDEN if a thaw needs a second device.
 func (d *Desk) Thaw(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageThaw, b)
 }
@@ -261,8 +261,8 @@ func (d *Desk) changeFreeze(ctx context.Context, op string, b schemas.FreezeRequ
 	return frozen, err
 }
 
-// Pair claims a pairing code that a person sent on this connector. The error is NOT_FOUND
-// if no such code is expected.
+// Pair claims a pairing with the code that a person has sent on this connector. The error
+// is NOT_FOUND if no pairing waits for this code.
 func (d *Desk) Pair(ctx context.Context, code string, from schemas.From) error {
 	var p schemas.Pairing
 	return d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Code: code, From: &from}, &p)
@@ -274,21 +274,21 @@ func (d *Desk) LoginLink(ctx context.Context, from schemas.From) (schemas.LoginC
 	return d.loginCode(ctx, schemas.LoginCode{From: &from})
 }
 
-// RedeemLoginCode exchanges a login code for the web user whom it lets in, once.
-// NOT_FOUND means that the code is unknown or was used.
+// RedeemLoginCode exchanges a login code, once, for the web user whom it logs in.
+// NOT_FOUND means that the code is unknown, too old or used.
 func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Code: code})
 	return p.UserID, err
 }
 
-// SpendLoginCode invalidates a code that the web inbox signed, until it would expire
-// anyway. Of concurrent callers only one gets first == true.
+// SpendLoginCode makes a code that the web inbox signed invalid, until it expires anyway.
+// Of concurrent callers only one gets first == true.
 func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})
 	return err == nil && !p.Spent, err
 }
 
-// LoginCodeSpent reports whether such a code was spent.
+// LoginCodeSpent reports whether a code that the web inbox signed is spent.
 func (d *Desk) LoginCodeSpent(ctx context.Context, code string) (bool, error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.CheckLoginCode, Code: code})
 	return p.Spent, err

@@ -16,15 +16,15 @@ const (
 	leftoversPage = 1000
 )
 
-// sweepLeftovers shows missing outcomes at intervals: live buttons under a decided
-// request, whose outcome was lost with a queue or given up in a long outage, or whose
-// worker died.
+// sweepLeftovers looks at intervals for decided requests that are still shown with live
+// buttons, and shows their outcomes. An outcome is missing if the queue was lost, a long
+// outage ended the attempts, or the worker died.
 func (w *Worker) sweepLeftovers(ctx context.Context) {
 	tick := time.NewTicker(leftoversEvery)
 	defer tick.Stop()
 	for {
 		if err := w.showLeftovers(ctx); err != nil && ctx.Err() == nil {
-			w.log.Info("connector: the decided requests that may be shown as pending were not all read; they are read again later", "error", err)
+			w.log.Info("connector: the search for decided requests that are shown as pending failed; trying again later", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -35,7 +35,7 @@ func (w *Worker) sweepLeftovers(ctx context.Context) {
 }
 
 // showLeftovers handles one page after another through the lanes of their recipients, so
-// that new prompts get their turn in between.
+// that new prompts are shown in between.
 func (w *Worker) showLeftovers(ctx context.Context) error {
 	for after := ""; ; {
 		page, err := w.desk.unsettled(ctx, after)
@@ -54,8 +54,8 @@ func (w *Worker) showLeftovers(ctx context.Context) error {
 	}
 }
 
-// leftoverJob shows an outcome that is not in the queue. It is tried once, and found
-// again by the next sweep.
+// leftoverJob shows an outcome that is not in the queue. It tries once; if it fails, the
+// next sweep finds the outcome again.
 type leftoverJob struct {
 	showAttempt
 	done func()

@@ -14,21 +14,22 @@ type Owner struct {
 	connector string
 }
 
-// NewOwner manages through a connector, over a connection with the owner's key.
+// NewOwner returns an Owner that acts as a connector, over a connection with the owner's
+// key.
 func NewOwner(c *bus.Conn, connector string) *Owner { return &Owner{c, connector} }
 
-// ApplySettings puts a settings.json in force, or refuses it whole.
+// ApplySettings puts a settings.json in force, or returns an error and changes nothing.
 func (o *Owner) ApplySettings(ctx context.Context, data []byte) (schemas.SettingsState, error) {
 	var state schemas.SettingsState
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageSettings), schemas.SettingsChange{Type: schemas.TypeSettingsChange, Settings: data}, &state)
 	return state, err
 }
 
-// followWithin is how long engines get to apply new settings.
+// followWithin is how long Follow waits for engines to apply new settings.
 const followWithin = 10 * time.Second
 
-// Follow waits until every live engine reports the settings revision, and returns the ids
-// of those that do not in time.
+// Follow waits until every running engine reports the settings revision, and returns the
+// ids of the engines that do not in time.
 func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string, err error) {
 	return o.follow(ctx, "settings_revision", revision)
 }
@@ -39,9 +40,9 @@ func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64
 	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
-// Pair with a code expects it on the connector on. Without a code it returns, in From,
-// the identity that has sent the code, if it has arrived. NOT_FOUND means that no code is
-// expected any more.
+// Pair with a code opens a pairing on the connector on, where the code is then expected.
+// Without a code it returns the pairing; its From is the identity that has sent the code,
+// if it has arrived. NOT_FOUND means that the pairing has ended.
 func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
 	var p schemas.Pairing
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)
@@ -70,8 +71,9 @@ func (o *Owner) Session(ctx context.Context, id string) (schemas.Session, error)
 	return s, err
 }
 
-// ChangeSession changes one session, and returns when every live engine knows of it. If
-// some do not in time, the change is stored all the same, and the error names them.
+// ChangeSession changes one session, and returns when every running engine has received
+// the change. If some do not receive it in time, the change is stored all the same, and
+// the error names those engines.
 func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (schemas.Session, error) {
 	c.Type = schemas.TypeSessionChange
 	var s schemas.Session
@@ -80,7 +82,7 @@ func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (sch
 	}
 	laggards, err := o.follow(ctx, "sessions_revision", s.Revision)
 	if err == nil && len(laggards) > 0 {
-		err = schemas.Errorf(schemas.CodeUnavailable, "it is stored, but these engines do not know of it yet: %v; see their logs", laggards)
+		err = schemas.Errorf(schemas.CodeUnavailable, "the change is stored, but these engines have not received it yet: %v; see their logs", laggards)
 	}
 	return s, err
 }

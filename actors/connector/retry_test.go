@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An outcome is tried for as long as its question's buttons may be pressed, however often
-// the channel has failed; a question is tried until its deadline.
+// Showing an outcome is tried for as long as its question's buttons may be pressed,
+// however often the channel fails; showing a question is tried until its deadline.
 func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	p := schemas.Prompt{Deadline: time.Now().Add(time.Hour)}
 	require.Equal(t, p.Deadline, retryUntil(&p))

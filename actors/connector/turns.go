@@ -8,9 +8,9 @@ import (
 )
 
 // turnQueue holds the jobs that wait for their recipient's lane. A lane runs one job at a
-// time, because channels have limits for each recipient, and serves its sessions in turn:
-// a session with thousands of prompts delays another session's by one. The jobs of one
-// session stay in order.
+// time, because channels limit the messages to each recipient. It serves its sessions in
+// turn: a session with thousands of prompts delays each prompt of another session by one
+// job. The jobs of one session stay in order.
 type turnQueue struct {
 	mu sync.Mutex
 	of map[string]*recipientQueue // by recipient
@@ -39,7 +39,7 @@ func (t *turnQueue) put(recipient, session string, j actors.Job) {
 	l.jobs[session] = append(l.jobs[session], j)
 }
 
-// next removes and returns the next job. There must be one.
+// next removes and returns the recipient's next job. There must be one.
 func (t *turnQueue) next(recipient string) actors.Job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +56,8 @@ func (t *turnQueue) next(recipient string) actors.Job {
 	return jobs[0]
 }
 
-// turnJob runs a recipient's next job; each job in the queue has one turnJob.
+// turnJob runs a recipient's next job. The lane gets one turnJob for each job in the
+// queue.
 type turnJob struct {
 	turns     *turnQueue
 	recipient string

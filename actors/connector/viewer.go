@@ -13,12 +13,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// snapshotTimeout is the limit of one reading of all pending requests.
+// snapshotTimeout is the time limit for reading all pending requests once.
 const snapshotTimeout = 30 * time.Second
 
-// The list of pending requests is read again every snapshotEvery, and less often if it is
-// long: snapshotEach is added for each request. Only a viewer that knows several servers
-// reads it again.
+// A viewer that knows several servers reads the pending requests again after
+// snapshotEvery plus snapshotEach for each request in the list.
 const (
 	snapshotEvery = 8 * time.Second
 	snapshotEach  = 4 * time.Millisecond
@@ -35,8 +34,8 @@ func untilSnapshot(pending int, err error) time.Duration {
 }
 
 // Viewer receives every request: first all pending ones, then each change once, in the
-// order of its revisions. After a broken connection it reads the pending requests again,
-// and the outcomes of those that have ended meanwhile.
+// order of its revisions. After a reconnect it reads the pending requests again, and the
+// outcomes of the requests that have ended meanwhile.
 type Viewer struct {
 	desk *Desk
 	show func(schemas.Prompt)
@@ -51,7 +50,7 @@ type Viewer struct {
 	next  time.Time // when to read the pending requests again
 }
 
-// shownVersion is the newest version of a request that was shown.
+// shownVersion is the newest shown version of a request.
 type shownVersion struct {
 	revision uint64
 	open     bool // it was pending
@@ -87,8 +86,8 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	return v, nil
 }
 
-// due reports whether to read the pending requests again although no connection broke:
-// views get lost between servers that cannot reach each other.
+// due reports whether it is time to read the pending requests again without a reconnect,
+// because views are lost while servers cannot reach each other.
 func (v *Viewer) due() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -104,7 +103,7 @@ func (v *Viewer) snapshot(ctx context.Context) {
 	defer cancel()
 	pending, err := v.read(ctx)
 	if err != nil && ctx.Err() == nil {
-		v.log.Warn("viewer: the pending requests were not read; it is tried again", "error", err)
+		v.log.Warn("viewer: the pending requests could not be read; trying again", "error", err)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -127,7 +126,7 @@ func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 		session, id, _ := strings.Cut(key, ".")
 		p, _, err := v.desk.Show(ctx, session, id)
 		if errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
-			continue // ended longer ago than records are kept
+			continue // its record is no longer kept
 		}
 		if err != nil {
 			return len(prompts), err
@@ -178,17 +177,17 @@ func (j viewJob) Run(context.Context) {
 
 func (viewJob) Failed(any) {}
 
-// isKnown reports whether a newer or equal version was shown. A view without a revision
-// is never known.
+// isKnown reports whether this version or a newer one was shown. It returns false for a
+// view without a revision.
 func (v *Viewer) isKnown(key string, revision uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return revision != 0 && revision <= v.shown[key].revision
 }
 
-// recordIfNewer stores the version if it is newer than the one shown last, and reports
+// recordIfNewer records the version if it is newer than the shown one, and reports
 // whether it is. A decided request is forgotten after an hour, when no older version can
-// still arrive.
+// arrive any more.
 func (j viewJob) recordIfNewer() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

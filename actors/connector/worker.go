@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// renewEvery is how often a worker renews its lease of 30 s.
+	// renewEvery is how often a worker renews its lease, which lasts 30 s by default.
 	renewEvery = 5 * time.Second
-	// retryMin and retryMax are the pauses between attempts; if a channel asks for a
-	// longer pause, it gets it.
+	// retryMin and retryMax are the shortest and the longest pause between attempts,
+	// unless the channel asks for a longer one.
 	retryMin = 500 * time.Millisecond
 	retryMax = time.Minute
 )
 
-// Worker runs one carrier. It takes the connector's prompts from the queue and shows
-// those of one recipient one after another and those of different ones in parallel. All
-// retries of a carrier are here. Any number of workers share a connector: each prompt is
-// shown by one of them, and its changes in order.
+// Worker runs one carrier. It takes the connector's prompts from the queue, and shows the
+// prompts of one recipient one after another, and those of different recipients in
+// parallel. It makes all retries, so that a carrier makes none. Any number of workers
+// share a connector: each prompt is shown by one of them, and its changes in order.
 type Worker struct {
 	desk    *Desk
 	carrier people.Carrier
@@ -34,8 +34,8 @@ type Worker struct {
 	id      string
 	// renewClaim is how often a prompt's claim is renewed while the channel works.
 	renewClaim time.Duration
-	// recording is the context of writes about sent messages. It ends carryTimeout after
-	// Stop was called.
+	// recording is the context for storing the handles of sent messages. It ends
+	// carryTimeout after Stop was called.
 	recording    context.Context
 	endRecording context.CancelFunc
 	lanes        *actors.Lanes
@@ -97,11 +97,12 @@ func (w *Worker) renew(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, renewEvery)
 	defer cancel()
 	if err := w.desk.register(ctx, w.id, false); err != nil && ctx.Err() == nil {
-		w.log.Warn("connector: the lease was not renewed; it is tried again", "error", err)
+		w.log.Warn("connector: the lease was not renewed; trying again", "error", err)
 	}
 }
 
-// runCarrier runs the carrier, which receives answers, and again after each failure.
+// runCarrier runs the carrier, which receives answers, and starts it again after each
+// failure.
 func (w *Worker) runCarrier(ctx context.Context) {
 	for times := uint64(1); ctx.Err() == nil; times++ {
 		began := time.Now()
@@ -112,7 +113,7 @@ func (w *Worker) runCarrier(ctx context.Context) {
 		if time.Since(began) > retryMax {
 			times = 1
 		}
-		w.log.Warn("connector: the channel failed; it is started again", "error", err)
+		w.log.Warn("connector: the channel failed; starting it again", "error", err)
 		wait := time.NewTimer(backoff(err, times))
 		select {
 		case <-ctx.Done():
@@ -131,7 +132,7 @@ func (w *Worker) runOnce(ctx context.Context) (err error) {
 	return w.carrier.Run(ctx, w.desk)
 }
 
-// backoff is the pause before the next attempt.
+// backoff returns the pause before the next attempt.
 func backoff(err error, times uint64) time.Duration {
 	var e *people.Error
 	wait := min(retryMin<<min(times-1, 10), retryMax)
@@ -141,25 +142,27 @@ func backoff(err error, times uint64) time.Duration {
 	return wait
 }
 
-// accept passes a prompt on to its recipient's lane.
+// accept passes a prompt to its recipient's lane. It drops a message that is not a prompt
+// for this connector.
 func (w *Worker) accept(d *bus.Delivery) {
 	var p schemas.Prompt
 	err := schemas.Decode(d.Data, &p)
 	if err != nil || d.Subject != schemas.PromptSubject(w.desk.connector, p.SessionID, p.PendingID) || p.Connector != w.desk.connector {
-		w.log.Error("connector: a message that is no prompt of this connector was dropped", "subject", d.Subject, "error", err)
+		w.log.Error("connector: dropped a message that is not a prompt for this connector", "subject", d.Subject, "error", err)
 		d.Refuse()
 		return
 	}
 	w.send(&p, promptJob{w.newAttempt(p), d})
 }
 
-// send queues a job for a prompt's recipient and session.
+// send queues a job in the lane of the prompt's recipient, in the turn of its session.
 func (w *Worker) send(p *schemas.Prompt, j actors.Job) {
 	w.turns.put(p.Recipient, p.SessionID, j)
 	w.lanes.Send(p.Recipient, &turnJob{turns: &w.turns, recipient: p.Recipient})
 }
 
-// Stop ends the worker: it finishes the started jobs and ends its lease.
+// Stop ends the worker, after its queued jobs have run or ctx has ended, and ends its
+// lease.
 func (w *Worker) Stop(ctx context.Context) error {
 	for _, stop := range w.stops {
 		stop()

@@ -85,7 +85,7 @@ func newRigFor(t *testing.T, people string) *rig {
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
 	require.NoError(t, keys.Ensure(roles.ConnectorID("pager")))
-	settings := `{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":` + people + `}}` // each call is a question of its own
+	settings := `{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":` + people + `}}` // makes each call a question of its own
 	n, err := embed.Start(ctx, embed.Options{DataDir: dir, Settings: []byte(settings), SyncInterval: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
@@ -180,7 +180,8 @@ func TestAPromptIsCarriedAnsweredAndSettled(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.ended).Decision)
 }
 
-// A message with its outcome is changed again if the call ended otherwise.
+// A message that shows the outcome is changed again if the call's end at the host
+// differs.
 func TestASettledMessageTellsHowTheCallEnded(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -213,8 +214,8 @@ func TestAnotherWorkerSettlesWhatOneHasShown(t *testing.T) {
 	require.Empty(t, p.sent, "shown once")
 }
 
-// An engine that was held up sends an older version after the newest one: no message is
-// sent again, and no ended message becomes live again.
+// A delayed engine sends an older version after the newest one: no message is sent again,
+// and no message with an outcome gets its buttons back.
 func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -228,7 +229,7 @@ func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	defer conn.Close()
 	prompts, err := bus.OpenPrompts(r.ctx, conn, 1)
 	require.NoError(t, err)
-	late.Revision-- // a version that the broker has not seen
+	late.Revision-- // so that the broker does not drop it as a duplicate
 	require.NoError(t, prompts.Send(r.ctx, late))
 	require.NotEqual(t, asked.PendingID, r.ask().PendingID)
 	require.NotEqual(t, late.PendingID, r.wait(p.sent).PendingID, "the same lane has handled it by now")
@@ -281,7 +282,7 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	p.mu.Lock()
-	clear(p.shown) // showing its outcome fails permanently
+	clear(p.shown) // makes showing the outcome fail permanently
 	p.mu.Unlock()
 	_, err := r.asker.Withdraw(r.ctx, asked.Receipt.SessionID, asked.Receipt.PendingID, "changed its mind")
 	require.NoError(t, err)
@@ -305,7 +306,7 @@ func TestATroubledChannelIsTriedAgain(t *testing.T) {
 	require.True(t, r.wait(p.sent).Repeat, "a prompt that may have been shown says so")
 }
 
-// A channel that asks to wait has shown nothing.
+// If a channel asks to wait, it has not shown the prompt, and the worker tries again.
 func TestAChannelThatAsksToWaitIsTriedAgain(t *testing.T) {
 	r, p := newRig(t), newPager()
 	tries := 0
@@ -342,7 +343,7 @@ func TestNobodyToShowItToIsRefusedAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, &schemas.Error{Code: schemas.CodeUndeliverable})
 }
 
-// A request for permissions that its last route cannot show ends at once. Any other
+// A request for permissions ends at once if the last route cannot show it. Any other
 // request stays pending for viewers.
 func TestAPermissionThatNobodyCanBeShownEndsAtOnce(t *testing.T) {
 	r, p := newRig(t), newPager()

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// activeEvery is the precision of a session's last activity while no other session of
-	// its agent makes requests.
+	// activeEvery is how often the activity of a session is stored while no other session
+	// of its agent makes requests.
 	activeEvery = 30 * time.Second
 	// activeKept is how long after its last request a session can be chosen as foreground.
 	activeKept = 24 * time.Hour
@@ -67,8 +67,9 @@ func (n *activityBuffer) take() []schemas.Session {
 	return due
 }
 
-// heard handles a change in the store. If another engine has written another session of
-// an agent, this engine no longer knows which was last, and adds the next one.
+// heard handles a reported change in the store. If another engine has written another
+// session of an agent, this engine no longer knows the last active one, and stores the
+// next activity at once.
 func (n *activityBuffer) heard(key string, _ uint64) {
 	name, ok := strings.CutPrefix(key, "active.")
 	if !ok {
@@ -82,22 +83,24 @@ func (n *activityBuffer) heard(key string, _ uint64) {
 	}
 }
 
-// missed makes every session be added again, because changes may have been lost.
+// missed forgets the last active sessions, because reports of changes may have been lost:
+// each session's next activity is stored.
 func (n *activityBuffer) missed() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.last)
 }
 
-// recordActivity adds a foreground session that makes a request to the buffer. If that is
-// lost with the engine, a later request adds it again.
+// recordActivity adds a foreground session that makes a request to the buffer. If the
+// engine dies before the buffer is stored, a later request adds the session again.
 func (e *base) recordActivity(known schemas.Session) {
 	if !known.Background {
 		e.activity.add(known.Agent, known.SessionID, known.User, &e.clock)
 	}
 }
 
-// storeActivities stores the buffer. When it returns, a concurrent call has finished too.
+// storeActivities stores and empties the buffer. When it returns, an earlier concurrent
+// call has finished too.
 func (e *base) storeActivities(ctx context.Context) {
 	e.activity.storing.Lock()
 	defer e.activity.storing.Unlock()

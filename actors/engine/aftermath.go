@@ -16,9 +16,9 @@ const (
 	agentHadGoneOn        = "the agent had gone on"
 )
 
-// addAftermath adds an aftermath to the record of a question, at most once for each call
-// and kind, and returns the record. The call must have ended there. Neither the decision
-// changes, nor the record of another request that has replaced this one under its key.
+// addAftermath adds an aftermath of a decided call to the record of its question, at most
+// once for each call and kind, and returns the record. It does not change the decision,
+// or the record of another request that has replaced this one under its key.
 func (e *recordLife) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Aftermath) (bus.Entry, error) {
 	decided := entry.Record.Verdict(a.PendingID)
 	if decided == nil {
@@ -40,8 +40,9 @@ func hasAftermath(rec *schemas.Record, a schemas.Aftermath) bool {
 	return slices.ContainsFunc(rec.Aftermath, func(b schemas.Aftermath) bool { return b.PendingID == a.PendingID && b.Kind == a.Kind })
 }
 
-// aftermathConflict is the reply to an answer whose request has an aftermath: neither
-// "denied" nor "allowed" would be true. It is nil without one.
+// aftermathConflict returns the CONFLICT for an answer whose request has an aftermath,
+// because neither "denied" nor "allowed" would be true. It returns nil if there is no
+// aftermath.
 func aftermathConflict(rec *schemas.Record) error {
 	if len(rec.Aftermath) == 0 || rec.Decision == nil {
 		return nil
@@ -54,7 +55,8 @@ func aftermathConflict(rec *schemas.Record) error {
 	return schemas.Errorf(schemas.CodeConflict, "%s%s", text, a.Reason).WithDecision(rec.Decision)
 }
 
-// ranAftermath is the aftermath of a call that its user has allowed at the terminal.
+// ranAftermath returns the aftermath of a call that its user allowed at the agent's own
+// terminal.
 func (e *recordLife) ranAftermath(id string) schemas.Aftermath {
 	return schemas.Aftermath{PendingID: id, Kind: schemas.AftermathRan, Reason: answeredAtTheTerminal, At: e.clock.now()}
 }
@@ -98,7 +100,7 @@ func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *sche
 }
 
 // allowedBeside reports whether the same call was allowed under another id since the
-// entry's request was made: then the host may have run that one.
+// entry's request was created: the host may then have run the call by that allow.
 func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, createdAt(&entry.Record))
 	if err != nil {
@@ -129,7 +131,7 @@ func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same
 	return its == same, err
 }
 
-// questionOf is the pending_id of the question that decides an entry's request.
+// questionOf returns the pending_id of the question that decides an entry's request.
 func questionOf(entry *bus.Entry) string {
 	return cmp.Or(entry.Record.Joined, ownID(entry))
 }

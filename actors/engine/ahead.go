@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// scanAhead is how many records the scan for a later page reads, to fill the following
-	// pages as well. To begin a scan takes the server time in proportion to its records, so
-	// a scan for each page would make the cost of a listing grow with its square.
+	// scanAhead is how many records the scan for a later page reads, to fill the
+	// following pages as well. Beginning a scan costs the server time in proportion to
+	// the stored records, so that with one scan for each page the cost of a listing would
+	// grow with the square of its length.
 	scanAhead = 16384
 	// aheadFor is how long the result of a scan is kept for the next page.
 	aheadFor = 10 * time.Second
@@ -27,23 +28,23 @@ type listing struct {
 }
 
 // scanCache keeps the records that a scan has found beyond its page. Pages made from it
-// are complete: a record that is written later gets a revision behind all of them, which
-// the scan from the last one finds. As with any scan, a record may have changed since, so
-// it is read before it is listed.
+// are complete: a record that is written later gets a higher revision than all cached
+// ones, and the scan that follows the cached records finds it. As with any scan, a record
+// may have changed since, so it is read before it is listed.
 type scanCache struct {
 	mu sync.Mutex
 	by map[listing]aheadScan
 }
 
-// aheadScan are all records of a listing between two revisions, in order.
+// aheadScan holds all records of a listing between two revisions, in order.
 type aheadScan struct {
 	after uint64
 	found []bus.Found
 	until time.Time
 }
 
-// page returns the cached records of a listing behind a revision, and whether there are
-// more behind those. If there are no more, the caller has to scan on.
+// page returns up to limit cached records of a listing after a revision. If more is
+// false, the cache has no further records, and the caller must scan for them.
 func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Found, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,7 +60,7 @@ func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Found, 
 	return slices.Clone(rest[:n]), len(rest) > n
 }
 
-// keep caches the records that a scan has found behind a revision.
+// keep caches the records that a scan has found after a revision.
 func (a *scanCache) keep(l listing, after uint64, found []bus.Found) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

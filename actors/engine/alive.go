@@ -21,7 +21,7 @@ const leaveWithin = 2 * time.Second
 
 func aliveKey(id string) string { return "engine." + id }
 
-// announceAlive stores, for aliveFor, that this engine is running.
+// announceAlive stores a sign of life of this engine, which expires after aliveFor.
 func (e *base) announceAlive(ctx context.Context) error {
 	var was schemas.Registered
 	revision, err := e.store.Presence.Get(ctx, aliveKey(e.service.ID()), &was)
@@ -57,7 +57,8 @@ func (e *base) announceStop(ctx context.Context) {
 	}
 }
 
-// laggards are the running engines that do not confirm in time that they obey a freeze.
+// laggards returns the running engines that do not confirm in time that they obey a
+// freeze.
 func (e *base) laggards(ctx context.Context, revision uint64) ([]string, error) {
 	within, cancel := context.WithTimeout(ctx, obeyWithin)
 	defer cancel()

@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// announce publishes the decision of each call of a question to the agents that wait.
-// Agents find a lost decision by asking again. Detached calls get nothing published: an
-// approval of one counts for a single request, which its agent has yet to make.
+// announce publishes the decision of each call of a question to the agents that wait. An
+// agent that missed its decision gets it by asking again. For detached calls nothing is
+// published: their approval is for a request that the agent has yet to make.
 func (e *recordLife) announce(entry bus.Entry) error {
 	for i := range entry.Record.Waiters {
 		w := &entry.Record.Waiters[i]
@@ -68,7 +68,7 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	if err != nil {
 		return nil, err
 	}
-	// Calls whose deadline has come time out, even if an answer is here.
+	// A call whose deadline has come times out, although an answer has just arrived.
 	if entry, err = e.life.endOverdue(ctx, entry, now); err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
-		if !rec.Terminal() { // an ended request gets its stored decision as the reply: this answer may have made it
+		if !rec.Terminal() { // for a decided request the reply has the stored decision, which this answer may have made
 			if err := errors.Join(frozen(rec.Agent, request.SessionID), e.checkConfirmation(rec.Risk, connector, a)); err != nil {
 				return nil, err
 			}
@@ -179,14 +179,15 @@ func requestOf(rec *schemas.Record) (schemas.Request, error) {
 	return r, nil
 }
 
-// timeoutDecision is the decision at a deadline, in the words that agents know.
+// timeoutDecision returns the decision at a deadline, with the message text that agents
+// rely on.
 func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
 	r, err := requestOf(rec)
 	if err != nil {
 		return nil, err
 	}
 	d := e.decision(&r, rec.Digest, schemas.TimedOut, schemas.By{Kind: schemas.ByClock})
-	if d.DecidedAt.Before(at) { // the broker's timer fired, so this reading of its clock is behind
+	if d.DecidedAt.Before(at) { // the broker's timer has fired, so this engine's estimate of the broker's time is behind
 		d.DecidedAt = at
 	}
 	waited := time.Duration(timeoutAt(rec, at)) * time.Second
@@ -196,7 +197,8 @@ func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schema
 	return d, nil
 }
 
-// timeoutAt is the time limit, in seconds, of the first call whose deadline has come.
+// timeoutAt returns the time limit, in seconds, of the record's first call whose deadline
+// has come.
 func timeoutAt(rec *schemas.Record, at time.Time) int {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && !w.Deadline.After(at) {
@@ -206,8 +208,9 @@ func timeoutAt(rec *schemas.Record, at time.Time) int {
 	return rec.TimeoutSeconds
 }
 
-// replyToAnswer replies with success if the stored decision is the answer's own, or says
-// the same of the same calls. Otherwise it replies with an error and the stored decision.
+// replyToAnswer replies with success if this answer made the stored decision, or if that
+// decision has the same effect on all the calls that the answer counted. Otherwise it
+// returns CONFLICT or STALE, with the stored decision if there is one.
 func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	rec := &entry.Record
 	stored := rec.Decision

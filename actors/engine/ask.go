@@ -22,7 +22,7 @@ type agentRequest struct {
 
 func (r *agentRequest) key() string { return r.request.Key() }
 
-// sameness is the digest that identical calls of a session have in common.
+// sameness returns the call's Sameness, which it computes once.
 func (r *agentRequest) sameness() (string, error) {
 	if r.same != "" {
 		return r.same, nil
@@ -70,7 +70,8 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 	return e.decideFresh(ctx, c, s)
 }
 
-// receive validates a request, and makes sure that its session is the agent's.
+// receive decodes and validates a request. It returns NOT_FOUND if the session belongs to
+// another agent.
 func (e *intake) receive(ctx context.Context, c *caller, r *schemas.Request) (*askState, error) {
 	s := &askState{agentRequest: agentRequest{agent: c.name, body: c.body, request: *r}, settings: e.settings.now()}
 	if err := complete(&s.request); err != nil {
@@ -85,7 +86,7 @@ func (e *intake) receive(ctx context.Context, c *caller, r *schemas.Request) (*a
 	return s, nil
 }
 
-// policyDecision is the decision that follows from the verdict.
+// policyDecision returns the decision that follows from the verdict.
 func (e *intake) policyDecision(s *askState) *schemas.Decision {
 	if s.frozen != nil {
 		return e.freezeDenial(&s.request, s.digest, s.frozen)
@@ -99,7 +100,7 @@ func (e *intake) policyDecision(s *askState) *schemas.Decision {
 		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, ""
 	}
 	d := e.decision(&s.request, s.digest, outcome, schemas.By{Kind: schemas.ByPolicy, Name: s.verdict.Rule})
-	if o, ok := s.request.OptionOfKind(kind); ok { // by its kind, never by its position
+	if o, ok := s.request.OptionOfKind(kind); ok { // chosen by its kind, never by its position
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
 	}
 	if d.Message, d.SettingsRevision = message, s.settings.revision; d.Outcome == schemas.Allowed {
@@ -116,8 +117,8 @@ func (e *base) decision(r *schemas.Request, digest string, outcome schemas.Outco
 	}
 }
 
-// decideFresh decides a request whose id is new. The log entry is the decision, and its
-// message id makes it the only one.
+// decideFresh decides a request whose id is new, without a record. The log entry stores
+// the decision; its message id prevents a second one.
 func (e *intake) decideFresh(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	d := e.policyDecision(s)
 	entry := schemas.LogEntry{
@@ -135,9 +136,8 @@ func (e *intake) decideFresh(ctx context.Context, c *caller, s *askState) (schem
 	return replyLogged(s, logged)
 }
 
-// claim appends a log entry under a request's id. Whichever entry comes first decides how
-// the id gets its decision: claim returns the decision in that entry, or nil if the entry
-// leaves the decision to a record.
+// claim appends a log entry under a request's id. The first entry of an id counts: claim
+// returns the decision in it, or nil if it leaves the decision to a record.
 func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEntry) (*schemas.Decision, error) {
 	seq, first, err := e.store.Log.Append(ctx, key, entry)
 	if err != nil {

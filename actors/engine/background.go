@@ -34,7 +34,7 @@ func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, err
 		if err != nil {
 			return result{}, err
 		}
-		if now.session.Background || now.session.Agent != s.agent || now.session.User != user { // the session has changed since it was active
+		if now.session.Background || now.session.Agent != s.agent || now.session.User != user { // the session has changed since its activity was stored
 			continue
 		}
 		lock, err := e.holdings.lockOf(ctx, other.SessionID)
@@ -44,7 +44,8 @@ func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, err
 	return result{}, schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
 }
 
-// activeSessions are an agent's foreground sessions, the most recently active one first.
+// activeSessions returns an agent's foreground sessions, the most recently active one
+// first.
 func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
 	keys, err := e.store.Presence.Listed(ctx, activeKey(agent, "*"))
 	if err != nil {

@@ -10,16 +10,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// basis names the entries of the store that an allow rests on: standing answers, and
-// the session's own permissions if revision is not 0.
+// basis lists the stored entries on which an allow depends: standing answers, and the
+// session's own permissions if revision is not 0.
 type basis struct {
 	session  string
 	revision uint64
 	answers  []*standingEntry
 }
 
-// basisOf is the basis on which enough holds: the session's own permissions, if it has
-// any, and the first standing answers that suffice, each with its sources.
+// basisOf returns a basis whose permissions satisfy enough: the session's own
+// permissions, if it has any, then one standing answer after another until they suffice,
+// each with the answers that it is shared from.
 func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
 	b := basis{session: h.session.SessionID}
 	if h.managed() {
@@ -39,8 +40,8 @@ func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) bas
 }
 
 // confirmBasis reports whether the entries of a basis still have the revisions that were
-// read, and no answer is over. A majority of the servers confirms that after the call
-// began. Entries that have changed are read again at their next use.
+// read, and none of the answers has ended. A majority of the servers confirms this after
+// the call began. Changed entries are read again at their next use.
 func (e *holdings) confirmBasis(ctx context.Context, b basis) (bool, error) {
 	for _, s := range b.answers {
 		if s.ExpiresAt.IsZero() {

@@ -15,16 +15,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// usedFor is how long a request that has used an approval may be sent again and still
-// finds its use. It is shorter than the time for which the log recognises an id.
+// usedFor is how long the use of an approval is kept: a request sent again under the same
+// id within this time does not use the approval twice. It is shorter than the hour for
+// which the log recognises an id.
 const usedFor = 30 * time.Minute
 
-// callID is the id of the standing answer about one call of a session. There is only one;
-// a newer answer replaces it.
+// callID returns the id of the standing answer about one call of a session. A call has
+// one such answer: a newer one replaces it.
 func callID(same string) string { return "call-" + same[:32] }
 
-// aboutCall is the standing answer that a person's decision makes about the call of a
-// request.
+// aboutCall returns the standing answer that a person's decision makes about the call of
+// a request.
 func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	same, err := schemas.Sameness(r)
 	if err != nil {
@@ -37,7 +38,7 @@ func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.
 	}, nil
 }
 
-// payloadOf is the command, path or address of a call, to be shown in a list.
+// payloadOf returns the command, path or address of a call, for lists.
 func payloadOf(r *schemas.Request) string {
 	var details map[string]json.RawMessage
 	if json.Unmarshal(r.ActionDetails, &details) != nil {
@@ -58,7 +59,7 @@ const (
 	maxMessage = 1024
 )
 
-// cutBytes cuts a text to at most so many bytes, between characters.
+// cutBytes cuts a text to at most the given number of bytes, between characters.
 func cutBytes(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -104,8 +105,8 @@ func (e *holdings) answerCall(ctx context.Context, question bus.Entry) error {
 	return e.endDenial(ctx, g)
 }
 
-// denialOf is the standing answer that a person's denial of a tool call makes, or nil if
-// the settings remember no denials.
+// denialOf returns the standing answer that a person's denial of a tool call makes, or
+// nil if the settings remember no denials.
 func (e *holdings) denialOf(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	length := e.settings.now().settings.RememberDenials()
 	if length == 0 || r.Kind != schemas.KindToolCall {
@@ -133,8 +134,8 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 	return err
 }
 
-// keepApproval stores an approval that found no agent waiting. It may be used once for each
-// of its requests; unused ones of an older approval remain.
+// keepApproval stores an approval that found no agent waiting. It may be used once for
+// each of its requests; the unused uses of an older approval are added.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.Denies() || !old.RevokedAt.IsZero() {
@@ -186,8 +187,8 @@ func (e *holdings) endDenial(ctx context.Context, g *schemas.StandingAnswer) err
 	return err
 }
 
-// readCallAnswer reads the standing answer about the very call of a request. It returns
-// nil if there is none, or if the request has a record, which decides it.
+// readCallAnswer reads the standing answer about exactly this call. It returns nil if
+// there is none, or if the request has a record: then the record decides it.
 func (e *holdings) readCallAnswer(ctx context.Context, s *askState) (*standingEntry, error) {
 	if len(s.held.own.byID) == 0 {
 		return nil, nil
@@ -207,7 +208,7 @@ func (e *holdings) readCallAnswer(ctx context.Context, s *askState) (*standingEn
 	return a, nil
 }
 
-// checkDenial denies a call if a remembered denial of it is still live.
+// checkDenial denies a call if a remembered denial of it is in force.
 func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 	if a := s.callAnswer; a == nil || !a.Denies() || !a.Live(e.clock.now()) {
 		return result{}, nil
@@ -217,11 +218,11 @@ func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 	return decide(v), nil
 }
 
-// checkApproval allows a call by an approval that found no agent waiting, and uses the
-// approval up.
+// checkApproval allows a call by an approval that was given while no agent waited, and
+// counts one use of the approval.
 func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error) {
 	a := s.callAnswer
-	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the record of an id in For has had the approval, and is kept no longer
+	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // a request in For has got the approval through its record, which is no longer kept
 		return result{}, nil
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)
@@ -233,8 +234,9 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 	return decide(v), nil
 }
 
-// use uses an approval once for a request, and reports whether it could. The same request
-// may come again for as long as its decision is kept.
+// use counts one use of an approval for a request, and reports whether the approval
+// covers it. A request that has used it and is sent again gets true again; if it has no
+// record, only within usedFor.
 func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
 	if !g.ExpiresAt.IsZero() {
 		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // late reads the broker's clock again near the end
@@ -288,7 +290,7 @@ func (e *holdings) useOwn(ctx context.Context, question bus.Entry, pendingID str
 	return nil
 }
 
-// denialMessage tells the agent of a remembered denial.
+// denialMessage is the decision's message about a remembered denial.
 func (e *holdings) denialMessage(d *schemas.StandingAnswer) string {
 	now := e.clock.now()
 	var text strings.Builder

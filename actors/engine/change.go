@@ -10,13 +10,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// write writes a version of a record, if the record is still at the version's revision.
+// A write stores a version of a record, if the record is still at the entry's revision.
 // It returns the new revision, or ErrMoved.
 type write func(context.Context, bus.Entry) (uint64, error)
 
-// change changes a record by compare-and-set. edit gets a copy to change, and returns how
-// to write it; nil means that there is nothing to change. If the record has moved, change
-// reads it and calls edit again. It returns the newest version, and whether it wrote that.
+// change changes a record by compare-and-set. edit gets a copy to change, and returns the
+// write to store it with, or nil if there is nothing to change. If the record has moved,
+// change reads it and calls edit again. change returns the newest version, and whether it
+// stored that version.
 func (e *recordLife) change(ctx context.Context, entry bus.Entry, edit func(next *bus.Entry) (write, error)) (_ bus.Entry, changed bool, err error) {
 	for {
 		next := entry
@@ -49,8 +50,8 @@ func (e *recordLife) update(ctx context.Context, entry bus.Entry, edit func(*sch
 	return entry, err
 }
 
-// amend returns the write of an addition to a record that may be decided. A decided record
-// is not kept longer for that.
+// amend returns the write for an addition to a record, decided or not. It does not extend
+// the retention of a decided record.
 func (e *recordLife) amend(entry *bus.Entry) write {
 	if !entry.Record.Terminal() {
 		return e.store.Records.Update

@@ -15,18 +15,18 @@ const (
 	clockOld = 3 * clockEvery
 	// clockMargin is how near a deadline has to be for the broker's clock to be read again.
 	clockMargin = time.Second
-	// clockStep is how far this machine's clock and its monotonic clock may differ since a
-	// reading. If they differ more, the clock was set or the machine has slept, and the
-	// reading is in doubt.
+	// clockStep is how far this machine's clock and its monotonic clock may drift apart
+	// after a reading. If they differ more, the clock was set or the machine has slept,
+	// and the reading is no longer used for deadlines.
 	clockStep = 500 * time.Millisecond
-	// clockDrift is the growth of a reading's error over time: a quartz is off by less
-	// than one in ten thousand.
+	// A reading's error grows by one part in clockDrift of its age: quartz clocks are
+	// more precise than that.
 	clockDrift = 10_000
 )
 
-// clock tells the broker's time. Deadlines are in the broker's time, so that engines whose
-// machines' clocks differ agree. It counts on from its last reading by this machine's
-// monotonic clock, so that setting the machine's clock changes nothing.
+// clock computes the broker's time from its last reading and this machine's monotonic
+// clock, so that setting the machine's clock has no effect. Deadlines are in broker time,
+// so that engines on machines with different clocks agree.
 type clock struct {
 	read func(context.Context) (bus.Reading, error)
 	wall func() time.Time // this machine's clock, which may be set at any time
@@ -40,17 +40,17 @@ type clockReading struct {
 	wall time.Time // this machine's clock at the time of the reading
 }
 
-// err is the most that the clock may be off by now.
+// err returns the greatest possible error of the clock at this moment.
 func (r *clockReading) err() time.Duration { return r.Err + time.Since(r.At)/clockDrift }
 
-// now is the broker's time. It never fails; for a deadline use late.
+// now returns the broker's time. It never fails; to compare it with a deadline, use late.
 func (c *clock) now() time.Time {
 	last := c.last.Load()
 	return last.Broker.Add(time.Since(last.At)).UTC()
 }
 
-// set reads the broker's clock. A reading that is less precise than the last one and
-// agrees with it only confirms the last one.
+// set reads the broker's clock. If the new reading agrees with the last one and is less
+// precise, the last one stays in use.
 func (c *clock) set(ctx context.Context) error {
 	r, err := c.read(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *clock) set(ctx context.Context) error {
 }
 
 // late reports whether a deadline has passed, in the broker's time. If it seems to have
-// passed, is near, or the reading may not hold any more, late reads the broker's clock
+// passed, or is near, or the last reading is outdated, late reads the broker's clock
 // first.
 func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 	if last := c.last.Load(); !c.holds(last) || c.now().Add(clockMargin+last.err()).After(deadline) {
@@ -79,16 +79,16 @@ func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 	return !c.now().Before(deadline), nil
 }
 
-// holds reports whether a reading is recent, and this machine has neither slept nor had
-// its clock set since.
+// holds reports whether a reading is recent, and since then the machine has not slept and
+// its clock was not set.
 func (c *clock) holds(r *clockReading) bool {
 	since := time.Since(r.At)
 	moved := c.wall().Round(0).Sub(r.wall.Round(0)) // Round(0) leaves out the monotonic clock
 	return since < clockOld && (moved-since).Abs() < clockStep
 }
 
-// readClock is set in the background. If it fails, the last reading stays, and late reads
-// the clock again before it decides about a deadline.
+// readClock calls set in the background. If it fails, the last reading stays, and late
+// reads the clock again once that reading is outdated.
 func (e *base) readClock(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, clockEvery)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// throughRecord makes the record of a request: with its decision, or for a person to
-// decide.
+// throughRecord creates the record of a request, either with its decision, or pending for
+// a person to decide.
 func (e *intake) throughRecord(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	if s.verdict.Effect == policy.Ask {
 		return e.askPerson(ctx, c, s, 0)
@@ -32,7 +32,7 @@ func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64
 	return entry.Record.Decision, nil
 }
 
-// record returns the record of a request that does not wait: its deadline is now.
+// record returns the record of a request that is decided at once: its deadline is now.
 func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	return schemas.Record{
 		Type: schemas.TypeRecord, Agent: r.agent, User: r.request.User, Request: r.body, Digest: r.digest,
@@ -69,9 +69,9 @@ func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 	}
 }
 
-// admit refuses one more request of a session that has too many pending. If the
-// settings name no approver, it reads them again first: an engine that has not heard
-// of the newest settings must not refuse.
+// admit refuses one more request of a session that has too many pending. If the settings
+// name no approver, it reads them again first: an engine that has not read the newest
+// settings yet must not refuse.
 func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	if len(s.settings.settings.People()) == 0 {
 		if err := e.readSettings(ctx); err != nil {
@@ -85,8 +85,8 @@ func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	return result{}, schemas.Errorf(schemas.CodeForbidden, "session %s has %d pending requests, which is the most: answer or withdraw some first", s.request.SessionID, s.attendance.open)
 }
 
-// pendingRecord is the record of a request that waits, as far as the stages have planned
-// it.
+// pendingRecord returns the record of a request for a person to decide, as planned by the
+// stages.
 func (s *askState) pendingRecord() schemas.Record {
 	rec := s.record(s.verdict, s.plan.at)
 	rec.Foreground, rec.Routes = s.plan.foreground.session, s.plan.routes
@@ -96,9 +96,9 @@ func (s *askState) pendingRecord() schemas.Record {
 	return rec
 }
 
-// takeTurn sets the first event of the question: the deadline, the moment at which
-// phones and chats are told because the approver who is there has not answered, or, if
-// they show enough questions of the session already, the next look at that.
+// takeTurn sets the first event of the question: its deadline; or, if an approver is
+// there, the time at which phones and chats show it unless it is answered; or, if phones
+// and chats already show enough questions of the session, the next check of its turn.
 func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
@@ -109,8 +109,8 @@ func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	return result{}, nil
 }
 
-// storePending stores the request as a waiter or as a question of its own. Its outcome
-// is ask, or goOn if the request has another record than the caller has read.
+// storePending stores the request as a waiter or as a question of its own. Its outcome is
+// ask, or goOn if the request's record has changed since the caller read it.
 func (e *intake) storePending(ctx context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	next := s.plan.next
@@ -130,8 +130,8 @@ func (e *intake) storePending(ctx context.Context, s *askState) (result, error) 
 // fits one message.
 const maxReaches = 64 << 10
 
-// withinSize returns the reaches, or nil if they are too long; the call can then only be
-// allowed once.
+// withinSize returns the reaches, or nil if they exceed maxReaches; the call can then
+// only be allowed once.
 func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	data, err := schemas.Encode(reaches)
 	if err != nil || len(data) > maxReaches {
@@ -140,8 +140,9 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent is the first event of a request. If an approver is there who may answer
-// before, phones and chats are told at notify; otherwise it is the deadline.
+// firstEvent returns the first event of a request. If a client holds the input lock and
+// the request goes to phones or chats too, that is its escalation to them at notify;
+// otherwise it is the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
@@ -163,8 +164,9 @@ func (e *intake) replyMoved(ctx context.Context, s *askState, create func(revisi
 	return nil, err
 }
 
-// replyExisting replies to a request that has a record. A verdict that decides goes
-// through the compare-and-set of the question's record like any other decision.
+// replyExisting replies to a request that has a record. If the verdict decides the
+// request, the decision is stored by compare-and-set in the question's record, like any
+// other decision.
 func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry) (schemas.RequestReply, error) {
 	switch rec := &entry.Record; {
 	case rec.Agent != s.agent:
@@ -185,7 +187,7 @@ func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 	if question, err = e.resumeWaiting(ctx, question, s.request.PendingID); err != nil {
 		return nil, err
 	}
-	if !question.Record.Waits(s.request.PendingID) { // it has ended in the meantime
+	if !question.Record.Waits(s.request.PendingID) { // the call has ended in the meantime
 		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil {
 			return nil, err
 		}
@@ -194,8 +196,9 @@ func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 	return receipt(entry, &s.request), nil
 }
 
-// decideExisting decides a question by a verdict that its calls get now, but did not get
-// at first. All its calls have the same verdict.
+// decideExisting decides a stored question by a verdict that its calls did not get when
+// they were first checked, such as after a change of settings. Identical calls have the
+// same verdict.
 func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.Entry) (schemas.RequestReply, error) {
 	now, err := e.life.nowFor(ctx, &question.Record, question.Record.Places())
 	if err != nil {
@@ -215,9 +218,8 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 	return replyDecision(decided, s.key())
 }
 
-// resumeWaiting makes sure that a question's timer is armed, and that the question does
-// not count a request as detached whose agent has just sent it again. The question that
-// it returns may have ended.
+// resumeWaiting arms a question's timer if it is lost, and ends the detached state of a
+// request that its agent has sent again. The returned question may have ended.
 func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrHeld) {

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// denyWithin is how long an approver waits for the number of pending requests that a
-	// freeze has denied. It is shorter than the caller's timeout; the rest is denied in the
-	// background.
+	// denyWithin is how long the reply to a freeze waits for the denials of pending
+	// requests. It is shorter than the caller's timeout; the remaining requests are
+	// denied in the background.
 	denyWithin = 4 * time.Second
 	// denyAllWithin bounds that background work. The sweep denies the requests that are left.
 	denyAllWithin = 10 * time.Minute
 )
 
-// enforceFreeze denies the pending requests that a freeze covers, waits until every engine
-// obeys, and denies those that an engine has stored before it obeyed. It reports in f its
-// progress within denyWithin, and then continues in the background.
+// enforceFreeze denies the pending requests that a freeze covers, waits until every
+// engine obeys, and denies those that an engine has stored before it obeyed. After
+// denyWithin it returns with its progress in f, and continues in the background.
 func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	var denied atomic.Int64
 	done := make(chan error, 1)
@@ -57,8 +57,8 @@ func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	f.Denied = int(denied.Load())
 }
 
-// denyBeforeThaw denies the pending requests that are frozen. They came before the freeze
-// or during it, and must not be allowed after the thaw.
+// denyBeforeThaw denies the pending requests that are frozen. They must not be allowed
+// after the thaw, whether they came before the freeze or during it.
 func (e *admin) denyBeforeThaw(ctx context.Context) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (e *effects) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 		return false, err
 	}
 	r, err := requestOf(&entry.Record)
-	if err != nil { // it cannot be allowed either, and must not prevent a thaw
+	if err != nil { // an unreadable request cannot be allowed, and must not prevent a thaw
 		e.Log.Error("engine: a frozen request cannot be read, and stays pending", "key", key, "error", err)
 		return false, nil
 	}

@@ -25,7 +25,7 @@ type Options struct {
 	Replicas    int
 	System      *actors.System
 	Version     string
-	// VoiceTimeout, if not 0, replaces the one in the settings.
+	// VoiceTimeout, if not 0, replaces the voice timeout of the settings.
 	VoiceTimeout time.Duration
 	// Host is this machine's name, as in the requests made on it; Home is its user's home
 	// directory. The policy checks a call from another host without Home, and does not
@@ -55,8 +55,8 @@ type Options struct {
 }
 
 const (
-	// openCalls bounds the calls that an engine handles at a time. A caller beyond that
-	// is asked to try again.
+	// openCalls bounds the calls that an engine handles at a time. Further callers get
+	// UNAVAILABLE, and try again.
 	openCalls = 4096
 	// callTimeout bounds the work on one call. It is longer than the agent's timeout for a
 	// hop: electing a leader takes the broker up to 10 s, and the agent repeats the call
@@ -250,7 +250,7 @@ func (e *Engine) run(ctx context.Context) error {
 	return e.announceAlive(ctx)
 }
 
-// watch follows changes of settings, sessions and presence from now on.
+// watch starts to follow changes of settings, sessions and presence.
 func (e *Engine) watch(ctx, background context.Context) error {
 	for bucket, changed := range map[*bus.Bucket]func(key string, revision uint64){
 		e.store.Settings: func(string, uint64) { e.settingsChanged() },
@@ -276,8 +276,8 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.cache.changed("", newest) // changes before the watch are unknown
-	// Settings may have changed before the watch began.
+	e.cache.changed("", newest) // changes before the watch are not reported
+	// Read settings and freezes again: they may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }
 
@@ -319,7 +319,7 @@ func (e *Engine) halt(ctx context.Context) error {
 	return errors.Join(e.records.Stop(ctx), e.sessions.Stop(ctx), e.outbox.Stop(ctx))
 }
 
-// stats adds the engine's revisions to the service's statistics.
+// stats returns the engine's revisions, for the service's statistics.
 func (e *Engine) stats() any {
 	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.cache.newest()}
 }
@@ -347,7 +347,8 @@ func (d deliveryJob) Run(ctx context.Context) {
 
 func (d deliveryJob) Failed(any) { d.Again(retryAfter(d.Times)) }
 
-// retryAfter is 100 ms, doubled with each delivery, at most a minute.
+// retryAfter returns the pause before the next delivery: 100 ms, doubled with each
+// delivery, at most a minute.
 func retryAfter(times uint64) time.Duration {
 	return min(100*time.Millisecond<<min(times, 10), time.Minute)
 }

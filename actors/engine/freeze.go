@@ -17,15 +17,16 @@ import (
 // frozenKey is the key of permission_settings under which the freezes are stored.
 const frozenKey = "frozen"
 
-// freezeState holds the freezes as this engine knows them.
+// freezeState holds this engine's copy of the freezes, and counts the requests that are
+// being checked by them.
 type freezeState struct {
 	current atomic.Pointer[freezeSnapshot]
 
 	mu      sync.Mutex
-	entered map[uint64]int // open requests, by the revision of the freezes that they are checked by
+	entered map[uint64]int // requests in progress, by the revision of the freezes that they are checked against
 }
 
-// freezeSnapshot are the freezes as read from the store.
+// freezeSnapshot is one reading of the freezes from the store.
 type freezeSnapshot struct {
 	schemas.FreezeState
 	read time.Time
@@ -52,7 +53,8 @@ func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	}
 }
 
-// obeyed is the oldest revision of the freezes by which a request may still be allowed.
+// obeyed returns the oldest revision of the freezes against which a request in progress
+// was checked: all later decisions obey at least that revision.
 func (b *freezeState) obeyed() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,7 +75,8 @@ func (e *base) readFrozen(ctx context.Context) error {
 	}
 	f.Revision = revision
 	for {
-		// A slower reader must neither replace newer freezes nor keep them out.
+		// A reader that is slower than another must not replace newer freezes by older
+		// ones, or prevent newer ones.
 		old := e.freezes.now()
 		if old != nil && (revision < old.Revision || revision == old.Revision && !old.read.Before(read)) {
 			return nil
@@ -84,8 +87,8 @@ func (e *base) readFrozen(ctx context.Context) error {
 	}
 }
 
-// obeyWithin is how long a freeze waits for the engines to obey. The reply to the approver
-// names those that have not. It is shorter than the caller's timeout.
+// obeyWithin is how long a freeze waits until all engines obey it; the reply names the
+// engines that do not yet. It is shorter than the caller's timeout.
 const obeyWithin = 2 * time.Second
 
 // freeze adds a freeze for an approver. It denies the pending requests that it covers, and
@@ -166,7 +169,7 @@ func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (s
 	}
 }
 
-// freezeDenial is the decision about a request that a freeze covers.
+// freezeDenial returns the decision about a request that a freeze covers.
 func (e *base) freezeDenial(r *schemas.Request, digest string, z *schemas.Freeze) *schemas.Decision {
 	d := e.decision(r, digest, schemas.Denied, schemas.By{Kind: schemas.ByPolicy, Name: "frozen by " + z.By.Name})
 	if o, ok := r.OptionOfKind(schemas.RejectOnce); ok {
@@ -182,8 +185,8 @@ func (e *base) refuseFrozen(ctx context.Context, agent, session string) error {
 	return e.beginFreezeCheck(ctx)(agent, session)
 }
 
-// freezeCheck waits until the freezes are read, and then returns an error if one covers
-// the session. It may be called at most once.
+// A freezeCheck waits until the freezes are read from the store, and then returns an
+// error if one covers the session. It may be called at most once.
 type freezeCheck func(agent, session string) error
 
 func (e *base) beginFreezeCheck(ctx context.Context) freezeCheck {

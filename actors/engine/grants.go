@@ -13,7 +13,8 @@ import (
 
 func agentKey(agent string) string { return "agent." + agent }
 
-// grant is the standing answer of an answer that allows beyond its call, otherwise nil.
+// grant returns the standing answer that an answer makes if it allows more than its call,
+// and nil otherwise.
 func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	scope := a.Scope
 	if r.Kind == schemas.KindPermission && (scope == "" || scope == schemas.ScopeOnce) {
@@ -40,9 +41,9 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	return g, nil
 }
 
-// applyEffects stores the standing answers that follow from a question's decision. That
-// comes before the decision is published: nothing is reported as granted before the grant
-// is stored. It may be called again.
+// applyEffects stores the standing answers that follow from a question's decision. It is
+// called before the decision is published, so that no grant is reported before it is
+// stored. It may be called repeatedly.
 func (e *holdings) applyEffects(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d == nil || question.Record.Joined != "" || e.clock.now().Sub(d.DecidedAt) > bus.Retention {
@@ -84,8 +85,9 @@ func (e *holdings) logAnswer(ctx context.Context, kind schemas.LogKind, g *schem
 	return err
 }
 
-// listGrants lists the standing answers, including ended ones. A carrier gets those that
-// the recipient may undo, so a page may hold fewer than the limit although another follows.
+// listGrants lists the standing answers, including ended ones. A carrier gets only the
+// answers that the recipient may undo, so that a page may be shorter than the limit
+// although another page follows.
 func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) (schemas.Grants, error) {
 	mayUndo, err := e.undoFilter(ctx, c.name, q.Recipient)
 	if err != nil {
@@ -116,9 +118,9 @@ func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) 
 	return page, nil
 }
 
-// revoke ends a grant and the grants shared from it, and replies once that is stored: a
-// later request is checked without them. A carrier can end only grants that it could list
-// for the same person; any other is NOT_FOUND.
+// revoke ends a grant and the grants shared from it, and replies once that is stored:
+// later requests are checked without them. A carrier can end only the grants that the
+// person may undo; for any other it gets NOT_FOUND.
 func (e *holdings) revoke(ctx context.Context, c *caller, r *schemas.Revoke) (schemas.Grants, error) {
 	by, userID := c.name, ""
 	if r.From != nil {
@@ -151,7 +153,7 @@ func unknownGrant(id string) error {
 	return schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", id)
 }
 
-// revokedOwner is the session or agent that has the grant.
+// revokedOwner returns the owner of the grant, as in its key.
 func revokedOwner(r *schemas.Revoke) string {
 	if r.SessionID != "" {
 		return sessionKey(r.SessionID)

@@ -22,7 +22,8 @@ func (e *withdrawals) hostResolved(ctx context.Context, c *caller, p *schemas.Ho
 	return schemas.HostResolvedReply{Type: schemas.TypeHostResolvedReply, PendingIDs: append([]string{}, ids...)}, nil
 }
 
-// resolveByHost returns the ids of the requests that it has ended or given an aftermath.
+// resolveByHost does the work of hostResolved, and returns the ids of the requests that
+// it has withdrawn or given an aftermath.
 func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	if p.PendingID != "" {
 		return e.withdrawAbandoned(ctx, agent, p)
@@ -54,9 +55,10 @@ func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schema
 	return ids, nil
 }
 
-// timedKeys are the keys of a session's questions whose timer is armed or has fired: an
-// engine may have stopped before it handled a fired one. Fired timers are read last, so
-// that none is missed that fires meanwhile. The questions may have been decided.
+// timedKeys returns the keys of a session's questions with an armed or a fired timer: an
+// engine may have stopped before it handled a fired one. It reads fired timers last, so
+// that it does not miss one that fires meanwhile. Some of the questions may be decided
+// already.
 func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, error) {
 	armed, err := e.store.Records.Pending(ctx, session)
 	if err != nil {
@@ -68,8 +70,8 @@ func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, 
 	return slices.Compact(keys), err
 }
 
-// withdrawResolved withdraws a call that its host has resolved. If the call ran although it
-// was not allowed, the record gets that as an aftermath.
+// withdrawResolved withdraws a call that its host has resolved. If the call ran without
+// an allow, the record gets that aftermath.
 func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
 	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: call.pendingID, Reason: p.Reason}
 	question, err := e.takeBack(ctx, call.question, agent, &w)
@@ -78,7 +80,7 @@ func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent
 	}
 	d := question.Record.Verdict(call.pendingID)
 	if d == nil {
-		return nil, nil // it has just become a question of its own, which the host's next sign ends
+		return nil, nil // it has just become a question of its own; the host's next report withdraws it
 	}
 	if callRan && d.Outcome != schemas.Allowed { // also if a denial or the deadline came first
 		if _, err = e.life.addAftermath(ctx, question, e.life.ranAftermath(call.pendingID)); err != nil {
@@ -99,7 +101,7 @@ type openCall struct {
 	request   schemas.Request
 }
 
-// openCalls are the pending calls of an agent in the questions under keys, without
+// openCalls returns the pending calls of an agent in the questions under keys, except
 // detached ones.
 func (e *withdrawals) openCalls(ctx context.Context, agent string, keys []string) ([]openCall, error) {
 	var calls []openCall

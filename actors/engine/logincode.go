@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxSpent is the longest time for which a spent code is remembered. spentSlack is added
-// to a code's own time, because clocks differ.
+// maxSpent is the longest time for which a spent code is stored. spentSlack is added to
+// the time until a code expires, because clocks differ.
 const (
 	maxSpent   = 30 * 24 * time.Hour
 	spentSlack = time.Minute
@@ -60,7 +60,8 @@ func (e *admin) issue(ctx context.Context, connector, userID string) (schemas.Lo
 	return p, nil
 }
 
-// redeem returns the user of a code. Removing the code makes it count once.
+// redeem returns the user of a code. It removes the code first, so that each code can be
+// redeemed once.
 func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "that link was used, or is too old: ask for another")
 	var p schemas.LoginCode

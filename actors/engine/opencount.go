@@ -7,12 +7,11 @@ import (
 )
 
 const (
-	// crowdSize is the number of pending questions from which on a session's count is
-	// remembered. To count, the server lists them all, which takes longer the more there
-	// are.
+	// A session's count is remembered if it has crowdSize pending questions or more: to
+	// count them, the server lists them all.
 	crowdSize = 128
-	// countedFor is how long a remembered count is used, and countWithin the time limit for
-	// counting again.
+	// countedFor is the time after which a remembered count is taken again, and
+	// countWithin the time limit for that.
 	countedFor  = time.Second
 	countWithin = 5 * time.Second
 )
@@ -22,14 +21,14 @@ const (
 // engine has added since, and misses other changes of the last countedFor. It is
 // remembered only if it is far above the number that phones show at a time, so that no
 // question is shown too early. In a session that has just become small, a question may be
-// held back without need until dispersed is called.
+// held back needlessly until dispersed is called.
 type openCounts struct {
 	// count lists the pending questions of a session.
 	count func(ctx context.Context, session string) (int, error)
 	// limit is the number of a session's questions that are shown at a time.
 	limit func() int
-	// dispersed is called if a remembered count was used, and the session turns out to be
-	// small or cannot be counted.
+	// dispersed is called if a remembered count was used, and the next count is small or
+	// fails.
 	dispersed func(ctx context.Context, session string)
 	// start runs a function in the background with a context that ends with the engine.
 	start func(func(context.Context))
@@ -38,13 +37,13 @@ type openCounts struct {
 	by map[string]*openCount
 }
 
-// openCount is the count of a crowded session. Its watch removes it.
+// openCount is the remembered count of a crowded session. watch updates and removes it.
 type openCount struct {
 	n    int
-	used bool // since it was counted
+	used bool // since the last counting
 }
 
-// of is the number of a session's pending questions.
+// of returns the number of a session's pending questions.
 func (o *openCounts) of(ctx context.Context, session string) (int, error) {
 	if n, ok := o.remembered(session); ok {
 		return n, nil
@@ -93,7 +92,7 @@ func (o *openCounts) add(session string) {
 	}
 }
 
-// watch counts a session's questions again and again while the count is used and the
+// watch counts a session's questions every countedFor, while the count is used and the
 // session is crowded. Then it forgets the count.
 func (o *openCounts) watch(ctx context.Context, session string, c *openCount) {
 	for {
@@ -119,7 +118,8 @@ func (o *openCounts) watch(ctx context.Context, session string, c *openCount) {
 	}
 }
 
-// forgetUnused forgets a count that was not used since the last counting.
+// forgetUnused forgets the count if it was not used since the last counting, and reports
+// whether it did.
 func (o *openCounts) forgetUnused(session string, c *openCount) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

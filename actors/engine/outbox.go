@@ -15,7 +15,7 @@ import (
 func (e *effects) takeVersion(d *bus.Delivery) {
 	entry, err := e.store.Records.Entry(d)
 	if errors.Is(err, bus.ErrNotFound) {
-		d.Done() // deleted by hand
+		d.Done() // an operator has deleted the record
 		return
 	}
 	if err != nil {
@@ -36,7 +36,7 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	if err != nil {
 		return err
 	}
-	if rec.Joined != "" { // the question's version informs all but viewers and the log
+	if rec.Joined != "" { // the question's own version serves the agent and the carriers
 		if rec.Terminal() {
 			err = e.life.view(prompt)
 		}
@@ -76,7 +76,7 @@ func (e *recordLife) view(p schemas.Prompt) error {
 // queuePrompts queues a prompt for each recipient of a carrier.
 func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
-		return nil // an approver who is there may answer first, or it is held back; or it has ended so
+		return nil // it waits for an approver who is there, or is held back; or it ended before it was shown
 	}
 	for _, r := range rec.Routes {
 		if schemas.Inbox(r.Connector) || r.Failed {
@@ -116,8 +116,8 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 	return err
 }
 
-// ownDecision is the decision about the entry's own request, which may have ended before
-// the other waiters.
+// ownDecision returns the decision about the entry's own request, which may have ended
+// before the other waiters; nil if it is pending.
 func ownDecision(entry *bus.Entry) *schemas.Decision {
 	if entry.Record.Joined != "" {
 		return entry.Record.Decision
@@ -125,7 +125,8 @@ func ownDecision(entry *bus.Entry) *schemas.Decision {
 	return entry.Record.Verdict(ownID(entry))
 }
 
-// ownDeadline is the deadline of the entry's own request, without its other waiters.
+// ownDeadline returns the deadline of the entry's own request, apart from those of its
+// other waiters.
 func ownDeadline(entry *bus.Entry) time.Time {
 	if w := entry.Record.Waiter(ownID(entry)); w != nil {
 		return w.Deadline
@@ -140,7 +141,7 @@ func actorOf(d *schemas.Decision) string {
 	return string(d.By.Kind)
 }
 
-// promptOf is the prompt that viewers get of a record.
+// promptOf returns the prompt that viewers get for a record.
 func (e *recordLife) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	r, err := requestOf(&entry.Record)
 	if err != nil {
@@ -186,8 +187,9 @@ func (e *effects) takeDue(d *bus.Delivery) {
 	e.records.Send(fired.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleTimer(ctx, fired) }})
 }
 
-// handleTimer handles a fired timer. The timer of the record's next event counts whatever
-// this machine's clock says; for any other, the timer is armed again.
+// handleTimer handles a fired timer. If it was armed for the record's next event, that
+// event is handled, whatever this machine's clock says. Otherwise the timer is armed
+// again.
 func (e *effects) handleTimer(ctx context.Context, fired bus.Fired) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
@@ -196,7 +198,7 @@ func (e *effects) handleTimer(ctx context.Context, fired bus.Fired) error {
 	if err != nil {
 		return err
 	}
-	// At its deadline a call ends, even if the event before was never handled.
+	// A call ends at its deadline, even if an earlier event was not handled.
 	armed := fired.Event
 	if next := *entry.Record.NextEvent; !sameEvent(armed, next) && !sameEvent(armed, deadlineOf(&entry.Record)) {
 		return e.life.rearm(ctx, entry)
@@ -206,7 +208,7 @@ func (e *effects) handleTimer(ctx context.Context, fired bus.Fired) error {
 
 func sameEvent(a, b schemas.Event) bool { return a.At.Equal(b.At) && a.Kind == b.Kind }
 
-// handleEvent handles the event that a pending record has waited for.
+// handleEvent handles the due event of a pending record.
 func (e *effects) handleEvent(ctx context.Context, entry bus.Entry, event schemas.Event) error {
 	if event.Kind != schemas.EventDeadline {
 		return e.escalate(ctx, entry)
@@ -219,8 +221,9 @@ func (e *effects) handleEvent(ctx context.Context, entry bus.Entry, event schema
 	return nil
 }
 
-// escalate sends a request to phones and chats if its turn has come: the approver who is
-// there has not answered, or it was held back.
+// escalate sends a request to phones and chats, after the approver who is there has not
+// answered in time, or when a request that was held back may be due. If it is not its
+// turn, escalate schedules the next check.
 func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	now, err := e.itsTurn(ctx, entry)
 	if err != nil {
@@ -243,7 +246,7 @@ func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Eve
 	return err // after ErrMoved, the timer is delivered again
 }
 
-// errRearmed makes a fired timer be delivered again.
+// errRearmed requests another delivery of a fired timer.
 var errRearmed = errors.New("the timer was armed again; its next delivery confirms that")
 
 // rearm arms the timer for the entry's next event. It returns errRearmed until a later

@@ -57,7 +57,8 @@ func (e *admin) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pa
 	}
 }
 
-// claimPairing claims a pairing with the code that a person has sent. The code counts once.
+// claimPairing claims a pairing with the code that a person has sent. A code can be
+// claimed once.
 func (e *admin) claimPairing(ctx context.Context, connector string, claim *schemas.Pairing) (schemas.Pairing, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "no pairing waits for that code: ask for one with `nod pair %s`", connector)
 	for {
@@ -72,7 +73,7 @@ func (e *admin) claimPairing(ctx context.Context, connector string, claim *schem
 		right := subtle.ConstantTimeCompare([]byte(open.CodeHash), []byte(schemas.HashCode(claim.Code))) == 1
 		switch {
 		case right && open.From != nil && open.From.UserID == claim.From.UserID:
-			return open, nil // an update that a channel has delivered twice
+			return open, nil // the same person's code, delivered twice by the channel
 		case open.From != nil || open.Tries >= wrongCodes || !e.clock.now().Before(open.Until):
 			return open, none
 		case right:

@@ -13,7 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// needsOf are the permissions that tools need: the default ones, changed by the settings.
+// needsOf returns the permissions that tools need: the defaults, with the changes in the
+// settings.
 func needsOf(s *schemas.Settings) map[string]policy.Access {
 	needs := policy.DefaultNeeds()
 	for _, t := range s.Permissions.Tools {
@@ -30,7 +31,6 @@ func (h *entitlements) set() schemas.SessionPermissions {
 
 func (h *entitlements) managed() bool { return h.session.Permissions != nil }
 
-// answersIn are the standing answers in entries.
 func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	all := make([]schemas.StandingAnswer, len(entries))
 	for i, s := range entries {
@@ -39,8 +39,8 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	return all
 }
 
-// resolver follows links on this machine, if the request was made here. The links of
-// another machine's files cannot be followed.
+// resolver returns the Resolver for the machine on which a request was made. It fails for
+// any machine but this one, because links there cannot be read.
 func (e *intake) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
@@ -50,7 +50,7 @@ func (e *intake) resolver(host string) policy.Resolver {
 
 var errOtherHost = errors.New("its path is on another machine, whose links cannot be followed here")
 
-// disk is the disk of the machine on which a request was made.
+// disk returns the Disk of the machine on which a request was made.
 func (e *intake) disk(host string) policy.Disk {
 	if host != "" && host == e.Host {
 		return policy.ThisDisk{}
@@ -58,7 +58,8 @@ func (e *intake) disk(host string) policy.Disk {
 	return otherHostDisk{}
 }
 
-// otherHostDisk is the Disk of a machine whose files cannot be read.
+// otherHostDisk is the Disk of another machine. Its methods fail, because files there
+// cannot be read.
 type otherHostDisk struct{}
 
 func (otherHostDisk) Links(string) ([]string, error)  { return nil, errOtherHost }
@@ -70,12 +71,12 @@ func asWritten(p string) (string, error) { return path.Clean(p), nil }
 // permissionsResult is the result of comparing a request with the permissions of its
 // session.
 type permissionsResult struct {
-	missing []policy.Permission // the session would need them; an answer may give them
+	missing []policy.Permission // that the session would need; an answer may grant them
 	holder  string              // the session that a request for permissions is for
-	unclear bool                // nod cannot tell the permissions that the call needs, so an answer counts once
+	unclear bool                // nod cannot tell which permissions the call needs, so an answer covers only this call
 	asks    bool                // a person is asked, whatever the grants allow
-	covered []schemas.Always    // the call, as grants by permissions that the session holds
-	basis   basis               // of covered
+	covered []schemas.Always    // grants for this call, made from the session's permissions
+	basis   basis               // the basis of covered
 }
 
 // checkPermissions compares a request with the permissions that its session holds.
@@ -91,9 +92,8 @@ func (e *intake) checkPermissions(ctx context.Context, s *askState) (result, err
 
 // checkCallPermissions decides about a tool call of a managed session: it is allowed if
 // the session's permissions cover it, and a person is asked otherwise, even if policy
-// would allow it. Rules that deny or ask, secrets and nod's own files stand above the
-// permissions. In any other session, permissions that cover the call are left to the
-// stage grants.
+// would allow it. Deny and ask rules, and the checks of secrets and of nod's own files,
+// outrank the permissions. In any other session the stage grants uses the permissions.
 func (e *intake) checkCallPermissions(s *askState) result {
 	if s.rules.policy == nil {
 		return result{}
@@ -130,8 +130,9 @@ func (e *intake) checkCallPermissions(s *askState) result {
 	return result{}
 }
 
-// checkGrants allows a tool call that rules ask about, by standing answers of the
-// session and of its agent, and by permissions that the session holds.
+// checkGrants allows a tool call that would otherwise be asked, if standing answers of
+// its session or agent, or the session's permissions, cover it. Deny and ask rules
+// outrank them.
 func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 	if s.request.Kind != schemas.KindToolCall || s.rules.policy == nil || s.permissions.asks {
 		return result{}, nil
@@ -175,7 +176,7 @@ func tags(perms []policy.Permission) []string {
 }
 
 // offerReaches adds to the prompt the rules and permissions that an answer may allow
-// beyond this call. Without any, an answer counts once.
+// beyond this call. If there are none, an answer covers only this call.
 func (e *intake) offerReaches(_ context.Context, s *askState) (result, error) {
 	s.plan.reaches = nil
 	switch {
@@ -187,7 +188,7 @@ func (e *intake) offerReaches(_ context.Context, s *askState) (result, error) {
 	return result{}, nil
 }
 
-// complete checks that a request for permissions has a reason and a permission.
+// complete returns an error if a request for permissions lacks a reason or a permission.
 func complete(r *schemas.Request) error {
 	switch {
 	case r.Kind != schemas.KindPermission:
@@ -199,9 +200,9 @@ func complete(r *schemas.Request) error {
 	return nil
 }
 
-// checkPermissionRequest checks a request for permissions, in the order and with the
-// error texts that agents know. A request for permissions that the session holds
-// already is allowed at once.
+// checkPermissionRequest checks a request for permissions, with the order of checks and
+// the error texts that agents rely on. If the session already holds the permissions, the
+// request is allowed at once.
 func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (result, error) {
 	r := &s.request
 	id, holder, err := e.holder(ctx, s)
@@ -209,7 +210,7 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 		return result{}, err
 	}
 	s.permissions.holder = id
-	if !r.Rejoin { // a request sent before may have been shown or decided already
+	if !r.Rejoin { // otherwise the request may already have been shown or decided
 		if _, err := e.chooseForeground(ctx, s); err != nil {
 			return result{}, err
 		}
@@ -278,8 +279,8 @@ func (e *effects) markRouteFailed(ctx context.Context, entry bus.Entry, connecto
 	return entry, err == nil && !left && !entry.Record.Terminal(), err
 }
 
-// cancelUnreachable cancels a request for permissions that no approver can be shown. Any
-// other request stays pending for the inboxes, which list it.
+// cancelUnreachable cancels a request for permissions that cannot be shown to any
+// approver. A request of another kind stays pending: the inboxes list it.
 func (e *effects) cancelUnreachable(ctx context.Context, entry bus.Entry, reason string) error {
 	r, err := requestOf(&entry.Record)
 	if err != nil || r.Kind != schemas.KindPermission {

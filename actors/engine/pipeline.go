@@ -73,7 +73,7 @@ type stage struct {
 	run   func(*intake, context.Context, *askState) (result, error)
 }
 
-// phase groups the stages by the data that they need.
+// A phase is a group of stages that need the same data.
 type phase int
 
 const (
@@ -83,43 +83,43 @@ const (
 	asking
 )
 
-// outcome is how a stage ends.
+// An outcome is how a stage ends.
 type outcome int
 
 const (
 	goOn    outcome = iota // the next stage continues
 	decided                // the verdict of the result is the decision
-	ask                    // a person is asked; no later check may decide
+	ask                    // a person is asked; the checks that follow are skipped
 )
 
 // result is the result of a stage.
 type result struct {
 	outcome outcome
 	verdict policy.Verdict // replaces the verdict of earlier stages, unless it is zero
-	basis   basis          // of an allow by entitlements: confirmed before it counts
+	basis   basis          // the entries behind an allow by entitlements; they are confirmed before it counts
 }
 
-// decide is the result of a stage that decides.
+// decide returns the result of a stage that decides.
 func decide(v policy.Verdict) result { return result{outcome: decided, verdict: v} }
 
 // askState is a request on its way through the stages. A stage reads the parts that
-// earlier stages have added, and writes only its own. Two parts may be written early: a
-// request for permissions already needs its foreground, and admission may read newer
-// settings.
+// earlier stages have added, and writes only its own. There are two exceptions: a request
+// for permissions sets its foreground early, and admission may replace the settings by
+// newer ones.
 type askState struct {
 	agentRequest
 	settings settingsSnapshot // in force when the request came
 	freezes  *freezeSnapshot  // in force when the request came
 	managed  bool             // the session has permissions of its own, as far as this engine knows
-	verdict  policy.Verdict   // of the stages so far
+	verdict  policy.Verdict   // of the stages that have run
 
-	frozen      *schemas.Freeze   // by frozen: the freeze that denies the request
-	rules       rulesResult       // by rules
+	frozen      *schemas.Freeze   // set by frozen: the freeze that denies the request
+	rules       rulesResult       // set by rules
 	held        entitlements      // read before the stage permissions
 	attendance  attendance        // read before the stage permissions
-	permissions permissionsResult // by permissions
+	permissions permissionsResult // set by permissions
 	callAnswer  *standingEntry    // read before the stage denial; nil if there is none
-	plan        promptPlan        // by the stages that ask
+	plan        promptPlan        // set by the stages that ask
 }
 
 // rulesResult is the result of the policy.
@@ -130,16 +130,17 @@ type rulesResult struct {
 	updated json.RawMessage // the input to run instead of the agent's; nil keeps that
 }
 
-// attendance is the activity in a session at the time of a request.
+// attendance is the state of a session at the time of a request: its input lock and its
+// pending questions.
 type attendance struct {
 	lock *schemas.Lock // the input lock; nil if no client holds it
 	open int           // the number of pending questions
 }
 
-// promptPlan are the parts of a pending record that the last phase adds.
+// promptPlan holds the parts of a pending record that the last phase adds.
 type promptPlan struct {
 	at         time.Time // now, by the broker's clock
-	revision   uint64    // of the deletion marker that the record replaces; 0 is none
+	revision   uint64    // of the deletion marker that the record replaces; 0 if there is none
 	foreground foreground
 	routes     []schemas.Route
 	reaches    []schemas.Reach
@@ -148,7 +149,7 @@ type promptPlan struct {
 	entry      bus.Entry     // the record as stored
 }
 
-// timeLimit is how long a request may wait, and the tier that it is from.
+// timeLimit is how long a request may wait, and the tier that sets this time.
 type timeLimit struct {
 	tier    schemas.Tier
 	timeout time.Duration
@@ -180,8 +181,8 @@ func (e *intake) runStages(ctx context.Context, s *askState, p phase) (result, e
 	return result{}, nil
 }
 
-// check runs the stages that may decide a request without a person. It leaves the verdict
-// in s, and computes the digest: at the same time as it reads the store, if it has to.
+// check runs the stages that may decide a request without a person. It stores the verdict
+// and the request's digest in s. It computes the digest while it reads the store.
 func (e *intake) check(ctx context.Context, s *askState) error {
 	r, err := e.runStages(ctx, s, fromMemory)
 	if err != nil {
@@ -214,8 +215,8 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 // After that a person is asked.
 const confirmTries = 3
 
-// checkEntitlements runs the stages that go by entitlements. An allow is confirmed at
-// the store; if its basis has changed, the entitlements are read and checked again.
+// checkEntitlements runs the stages that use entitlements. An allow is confirmed at the
+// store; if its basis has changed, the entitlements are read and checked again.
 func (e *intake) checkEntitlements(ctx context.Context, s *askState) (result, error) {
 	for range confirmTries {
 		r, err := e.runStages(ctx, s, byEntitlements)

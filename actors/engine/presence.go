@@ -58,8 +58,9 @@ func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session
 	return nil
 }
 
-// lock is the input lock that counts for a request, or nil: that of the foreground session
-// in whose place it asks, or that of its own session.
+// lock returns the input lock that counts for a request, or nil: for a background
+// session's request the lock of the foreground session that shows it, and otherwise its
+// own session's.
 func (s *askState) lock() *schemas.Lock {
 	if s.plan.foreground.session != "" {
 		return s.plan.foreground.lock
@@ -67,8 +68,8 @@ func (s *askState) lock() *schemas.Lock {
 	return s.attendance.lock
 }
 
-// approverPresent reports whether the holder of the lock may decide about the request. Any
-// other person at the session cannot answer it.
+// approverPresent reports whether the holder of the lock may decide about the request.
+// Any other person at the session cannot answer the request.
 func (s *askState) approverPresent() bool {
 	lock := s.lock()
 	if lock == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ProjectRules reads the rules that projects on this machine set for themselves.
+// ProjectRules reads the rules in the settings files of projects on this machine.
 type ProjectRules interface {
 	// Tighten returns p with the rules of the projects at dirs, which can only make it
 	// stricter. After an error some rules are unknown, and a call there must not be

@@ -12,15 +12,15 @@ import (
 )
 
 // A question that is held back is shown when an earlier one ends. As a fallback, a timer
-// checks its turn after releaseFirst, and each time that it has waited twice as long, but
-// about every releaseLast at least.
+// checks its turn after releaseFirst, then whenever its waiting time has about doubled,
+// and at least about every releaseLast.
 const (
 	releaseFirst = time.Minute
 	releaseLast  = 10 * time.Minute
 )
 
-// maxOpen bounds the pending requests of a session. Other engines may exceed it by the
-// requests that they add while this one uses a remembered count.
+// maxOpen bounds the pending requests of a session. It may be exceeded by the requests
+// that other engines add while this engine uses a remembered count.
 const maxOpen = 4096
 
 // goesToCarriers reports whether a request has a route to a phone or chat that has not
@@ -29,7 +29,7 @@ func goesToCarriers(rec *schemas.Record) bool {
 	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.Inbox(r.Connector) && !r.Failed })
 }
 
-// createdAt is the time at which a record was made, by the broker's clock.
+// createdAt returns the time at which a record was created, in broker time.
 func createdAt(rec *schemas.Record) time.Time {
 	at, wait := rec.Deadline, rec.TimeoutSeconds
 	if len(rec.Waiters) > 0 {
@@ -38,9 +38,10 @@ func createdAt(rec *schemas.Record) time.Time {
 	return at.Add(-time.Duration(wait) * time.Second)
 }
 
-// releaseAt is the next event of a question that is still held back after a check of its
-// turn: another check, when it has waited twice as long or somewhat more. The surplus
-// differs by question, so that those held back together are checked one after another.
+// releaseAt returns the next event of a question that stays held back after a check of
+// its turn: another check when its waiting time has doubled, or its deadline. It adds up
+// to half of the wait, different for each question, so that the checks of many questions
+// do not coincide.
 func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	wait := min(max(looked.Sub(createdAt(rec)), releaseFirst), releaseLast)
 	if share, err := strconv.ParseUint(rec.Digest[:min(4, len(rec.Digest))], 16, 16); err == nil {
@@ -52,9 +53,9 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// unreachedEvent is the event that a request was waiting for when it was decided, unless
-// that is its deadline. Phones and chats that were not yet told of the request are not
-// told of its end.
+// unreachedEvent returns the release or escalation that a request was still waiting for
+// when it was decided, or nil. If there is one, phones and chats have not shown the
+// request, and do not get its outcome.
 func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
 		return next
@@ -62,14 +63,14 @@ func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	return nil
 }
 
-// noRecord reports whether a record is missing or unreadable, and so cannot be handled.
-// The outbox logs an unreadable one. It cannot be allowed, and must not keep others from
-// being handled.
+// noRecord reports whether a record is missing or unreadable. An unreadable record cannot
+// be allowed, is logged by the outbox, and must not stop the handling of other records.
 func noRecord(err error) bool {
 	return errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrUnreadable)
 }
 
-// itsTurn reports whether a question is among the oldest of its session, which are shown.
+// itsTurn reports whether a question is one of the oldest of its session, as many as
+// phones and chats show at a time.
 func (e *effects) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 || !goesToCarriers(&entry.Record) {
@@ -88,7 +89,7 @@ func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 	return e.freePlace(ctx, ended.Key, heldBack(&ended.Record))
 }
 
-// freePlace shows the next question of a session in the place of one that has left phones
+// freePlace shows the next question of a session when another one is no longer on phones
 // and chats.
 func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	limit := e.settings.now().settings.OpenPrompts()
@@ -99,9 +100,9 @@ func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	return e.lines.of(session).leave(ctx, e, key, held, limit)
 }
 
-// countOpen connects the counts of pending questions to the store. If a session turns out
-// to be small, its first questions are shown: they may have been held back because of
-// others that have ended.
+// countOpen sets up the counts of pending questions. If a session turns out to be small,
+// its first questions are shown: they may have been held back because of others that have
+// ended.
 func (e *effects) countOpen() {
 	e.counts.count = e.store.Records.CountPending
 	e.counts.limit = func() int { return e.settings.now().settings.OpenPrompts() }
@@ -121,13 +122,14 @@ func (e *effects) countOpen() {
 type releaseResult int
 
 const (
-	notInLine  releaseResult = iota // it has ended, or goes to no phone or chat
+	notInLine  releaseResult = iota // it has ended, or has no route to a phone or chat
 	wasShown                        // it was not held back
 	isReleased                      // it was held back until now
 )
 
-// release shows a question that was held back. It retries if the record changes meanwhile:
-// by then the timer is armed for the deadline, and would not repeat the release.
+// release shows a question that was held back. If the record changes meanwhile, release
+// tries again itself, because the timer is by then armed for the deadline and would not
+// repeat the release.
 func (e *effects) release(ctx context.Context, key string) (releaseResult, error) {
 	for {
 		entry, err := e.store.Records.Get(ctx, key)
@@ -147,7 +149,7 @@ func (e *effects) release(ctx context.Context, key string) (releaseResult, error
 	}
 }
 
-// inLine reports whether a request takes a place in its session's line.
+// inLine reports whether a request belongs in its session's prompt line.
 func inLine(rec *schemas.Record) bool {
 	return !rec.Terminal() && rec.Joined == "" && goesToCarriers(rec)
 }

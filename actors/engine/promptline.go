@@ -14,13 +14,14 @@ import (
 const (
 	// maxLines bounds the sessions whose lines are kept; any may be forgotten.
 	maxLines = 256
-	// verifiedFor is how long the front of a line is trusted when a waiting question checks
-	// its turn. Questions that end report that themselves.
+	// verifiedFor is how long the cached front of a line is used without a check, when a
+	// question that is held back checks its turn. A question that ends leaves the line at
+	// once.
 	verifiedFor = 2 * time.Second
 )
 
-// promptLines are the lines of sessions. A line is the order in which a session's questions
-// are shown on phones and chats.
+// promptLines holds the prompt line of each session: the order in which the session's
+// questions are shown on phones and chats.
 type promptLines struct {
 	mu sync.Mutex
 	by map[string]*promptLine
@@ -40,10 +41,10 @@ func (ls *promptLines) of(session string) *promptLine {
 	return ls.by[session]
 }
 
-// promptLine caches a session's pending questions, the oldest first, so that each record of
-// a long line is read once instead of whenever a question ends. Other engines release
-// questions as well, so the cache is verified when it turns out to be old, and read again
-// if it was forgotten. Only the records say which questions are shown.
+// promptLine caches a session's pending questions, the oldest first, so that each record
+// of a long line is read once and not whenever a question ends. Other engines release
+// questions too, so the first places are checked against the store when the cache may be
+// outdated. Only the records say which questions are shown.
 type promptLine struct {
 	session string
 
@@ -56,16 +57,16 @@ type promptLine struct {
 	verified time.Time
 }
 
-// linePlace is the place of one question.
+// linePlace is one question in the line, since its creation.
 type linePlace struct {
 	key   string
 	since time.Time
-	shown bool // it was not held back at the last look
+	shown bool // not held back when its record was last read
 }
 
 // leave removes a question from the line, and shows the questions that come to the front.
-// If another goroutine is processing the line, that one does both; should it fail, the
-// questions held back have timers.
+// If another goroutine is processing the line, that goroutine does both; if it fails, the
+// timers of the questions held back show them.
 func (l *promptLine) leave(ctx context.Context, e *effects, key string, held bool, limit int) error {
 	if !l.begin(key, held) {
 		return nil
@@ -85,7 +86,7 @@ func (l *promptLine) leave(ctx context.Context, e *effects, key string, held boo
 	return nil
 }
 
-// showFirst reads the line again, and shows its first questions.
+// showFirst reads the line from the store again, and shows its first questions.
 func (l *promptLine) showFirst(ctx context.Context, e *effects, limit int) error {
 	l.front.Lock()
 	err := l.list(ctx, e)
@@ -96,7 +97,8 @@ func (l *promptLine) showFirst(ctx context.Context, e *effects, limit int) error
 	return l.advance(ctx, e, limit)
 }
 
-// begin adds a leaving question, and reports whether the caller is to process the line.
+// begin adds a question that has left, and reports whether the caller must process the
+// line. If it returns false, another goroutine does so.
 func (l *promptLine) begin(key string, held bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +111,8 @@ func (l *promptLine) begin(key string, held bool) bool {
 	return begins
 }
 
-// end ends the processing, unless more questions have left, and reports whether it is over.
+// end marks the line as no longer processed, unless more questions have left it and
+// failed is false. It reports whether it did.
 func (l *promptLine) end(failed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +120,7 @@ func (l *promptLine) end(failed bool) bool {
 	return !l.busy
 }
 
-// advance releases the questions at the front that are held back.
+// advance shows the first limit questions of the line, as far as they are held back.
 func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	l.front.Lock()
 	defer l.front.Unlock()
@@ -151,7 +154,7 @@ func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 			continue
 		}
 		l.places[i].shown = true
-		if result == wasShown && !verified { // another engine has released it, because a question ended there
+		if result == wasShown && !verified { // another engine has released it, after a question there ended
 			if err := l.verify(ctx, e, limit); err != nil {
 				return err
 			}
@@ -161,7 +164,7 @@ func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	return nil
 }
 
-// among reports whether a question is at the front of its line.
+// among reports whether a question is one of the first limit questions of its line.
 func (l *promptLine) among(ctx context.Context, e *effects, entry bus.Entry, limit int) (bool, error) {
 	l.front.Lock()
 	defer l.front.Unlock()
@@ -182,8 +185,8 @@ func (l *promptLine) among(ctx context.Context, e *effects, entry bus.Entry, lim
 	return slices.ContainsFunc(first, func(p linePlace) bool { return p.key == entry.Key }), nil
 }
 
-// drop removes the questions that have left. It returns stale if another engine had shown
-// one of them: others may then have left there.
+// drop removes the questions that have left. stale means that another engine had shown
+// one of them: more questions may have ended on that engine.
 func (l *promptLine) drop() (stale bool) {
 	l.mu.Lock()
 	left := l.left
@@ -205,7 +208,8 @@ func (l *promptLine) drop() (stale bool) {
 	return shown > 0
 }
 
-// list reads the session's questions, and the records of those that the cache lacks.
+// list replaces the line by the session's pending questions. It reads the record of each
+// question that is not cached as held back.
 func (l *promptLine) list(ctx context.Context, e *effects) error {
 	keys, err := e.store.Records.Pending(ctx, l.session)
 	if err != nil {
@@ -239,7 +243,8 @@ func (l *promptLine) list(ctx context.Context, e *effects) error {
 	return nil
 }
 
-// verify removes questions at the front that have ended.
+// verify reads the records of the first limit questions, and removes the questions that
+// have ended.
 func (l *promptLine) verify(ctx context.Context, e *effects, limit int) error {
 	first := l.places[:min(limit, len(l.places))]
 	gone := make([]bool, len(first))

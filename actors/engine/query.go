@@ -33,14 +33,15 @@ func (e *connectors) listPending(ctx context.Context, c *caller, q *schemas.Quer
 	return e.listRequests(ctx, c, q, false)
 }
 
-// listHistory lists the decisions that have a record, for as long as it is kept: those of
-// people, the clock and agents, and those by rules if the agent rejoined.
+// listHistory lists the decided requests that have a record, for as long as it is kept:
+// those decided by people, by a deadline or by a withdrawal, and those decided by rules
+// if the agent may have sent the request before.
 func (e *connectors) listHistory(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	return e.listRequests(ctx, c, q, true)
 }
 
-// listRequests replies with a page of the decided or of the pending requests: as many as
-// the query asks for and one message can carry.
+// listRequests replies with a page of the decided or of the pending requests: at most as
+// many as the query asks for and as fit into one message.
 func (e *connectors) listRequests(ctx context.Context, c *caller, q *schemas.Query, decided bool) (schemas.Page, error) {
 	found, more, err := e.scanPage(ctx, q, decided)
 	if err != nil {
@@ -59,9 +60,9 @@ func (e *connectors) listRequests(ctx context.Context, c *caller, q *schemas.Que
 	return page, nil
 }
 
-// scanPage finds the records of a page, and reports whether more follow. It costs as much
-// as the records between the page's first and last, however many exist. Pages behind the
-// first share scans: see scanAhead.
+// scanPage finds the records of a page, and reports whether more follow. Its cost depends
+// on the number of records between the page's first and last, and not on the number of
+// all records. Later pages share scans: see scanAhead.
 func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.Found, more bool, err error) {
 	after, err := afterCursor(q.After)
 	if err != nil {
@@ -93,8 +94,8 @@ func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided boo
 	return found[:min(limit, len(found))], more, nil
 }
 
-// cursor is the Next of a page: the revision of its last record. Clients pass it on
-// unchanged.
+// cursor returns the Next of a page: the revision of its last record. Clients send it
+// back unchanged.
 func cursor(last bus.Found) string { return strconv.FormatUint(last.Revision, 10) }
 
 func afterCursor(after string) (revision uint64, err error) {
@@ -107,11 +108,11 @@ func afterCursor(after string) (revision uint64, err error) {
 	return revision, nil
 }
 
-// pageBytes bounds the size of a page's prompts, since a page is one message.
+// pageBytes bounds the size of a page's prompts, because a page is one message.
 const pageBytes = schemas.MaxPayloadBytes - 8<<10
 
-// fillPage reads the records of a page at the leader, as many as one message can carry.
-// If some are left, the next page begins with them.
+// fillPage reads the records of a page from the leader, as many as fit into one message.
+// If some do not fit, the next page begins with them.
 func (e *connectors) fillPage(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
 	size := 0
 	for len(found) > 0 {
@@ -161,9 +162,8 @@ func keysOf(found []bus.Found) []string {
 	return keys
 }
 
-// readPrompts returns the prompts of the records under keys, in the same order. A prompt is
-// nil if its record is gone, or if a carrier was not to show it to this recipient, or to
-// any if none is named.
+// readPrompts returns the prompts of the records under keys, in the same order. A prompt
+// is nil if its record is gone, or is not visible to the connector and recipient.
 func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
@@ -230,8 +230,8 @@ func (e *connectors) show(ctx context.Context, c *caller, q *schemas.Query) (sch
 	return schemas.Page{Type: schemas.TypePage, Prompts: prompts, Now: e.clock.now()}, nil
 }
 
-// asQuestions replaces each request that waits for an identical one's question by that
-// question.
+// asQuestions replaces, in keys, each request that waits for another request's question
+// by that question.
 func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 	for i, key := range keys {
 		entry, err := e.store.Records.Get(ctx, key)
@@ -249,9 +249,9 @@ func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// matchingKeys are the keys that a query may mean. Agents choose ids, and one may be the
-// prefix of another, as a list shows it. So without a session even a whole id matches
-// every id that begins with it.
+// matchingKeys returns the keys that a query may mean. Agents choose ids, and one id may
+// be a prefix of another, which a list shortens to the same text. Without a session, even
+// a whole id therefore matches every id that begins with it.
 func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)

@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// maxWaiters bounds the waiters of a question, so that its record with any answer fits
-	// one message. The next identical call opens another question.
+	// maxWaiters bounds the waiters of a question, so that its record, with any answer,
+	// fits into one message. The next identical call opens another question.
 	maxWaiters = 64
-	// holderPause is the pause before another look for the record of a question whose lock
-	// was just taken.
+	// holderPause is the pause before another reading of a question's record, if its lock
+	// is taken and the record is not stored yet.
 	holderPause = 10 * time.Millisecond
-	// firesSoon: the timer of a question whose next event is nearer than this may have fired
-	// before the record was stored.
+	// firesSoon is the time within which a new question's timer may fire before the
+	// record is stored.
 	firesSoon = 500 * time.Millisecond
 )
 
 // errFull means that a question has maxWaiters waiters.
 var errFull = errors.New("the question has too many waiters")
 
-// questionToken names the question of a call. Calls of a session have the same token if
-// they do the same, offer the same options and go to the same people. A request that is
-// not a tool call has none, and is a question of its own.
+// questionToken returns the token that identical calls share: calls of a session with the
+// same effect, the same options and the same routes. A request that is not a tool call
+// has no token, and is a question of its own.
 func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if s.request.Kind != schemas.KindToolCall {
 		return "", nil
@@ -53,16 +53,17 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	return bus.QuestionToken(hex.EncodeToString(sum[:20])), nil
 }
 
-// waiterOf is the entry's own request as a waiter.
+// waiterOf returns the entry's own request as a waiter.
 func waiterOf(entry *bus.Entry) schemas.Waiter {
 	rec := &entry.Record
 	return schemas.Waiter{PendingID: ownID(entry), Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}
 }
 
-// place stores a pending request at the entry's revision: as a waiter of an identical
+// place stores a pending request at the entry's revision, as a waiter of an identical
 // call's question, or as a question of its own. The question's timer is the lock: of
-// identical calls that arrive at once, on any engines, one gets it, and the others join
-// that one. ErrMoved means that the record has changed since the caller read it.
+// identical calls that arrive at the same time, on any engines, one gets the lock, and
+// the others join its question. ErrMoved means that the record has changed since the
+// caller read it.
 func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	for {
 		own := e.asQuestion(entry)
@@ -97,9 +98,9 @@ func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 	return entry
 }
 
-// placeWithHolder stores a request whose lock another request holds. If it is not done,
-// the caller has to try again: the holder is gone, or the request is now to be a question
-// without the lock.
+// placeWithHolder stores a request whose lock another request holds. done is false if the
+// caller must try again, because the holder is gone, or because own is now to be stored
+// as a question without the lock.
 func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bus.Held) (_ bus.Entry, done bool, err error) {
 	session, _ := schemas.SplitKey(own.Key)
 	if held.PendingID == "" {
@@ -107,7 +108,7 @@ func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bu
 	}
 	question, err := e.store.Records.Get(ctx, schemas.Key(session, held.PendingID))
 	switch {
-	case errors.Is(err, bus.ErrNotFound) && e.clock.now().Sub(held.At) < callTimeout: // it is about to be stored
+	case errors.Is(err, bus.ErrNotFound) && e.clock.now().Sub(held.At) < callTimeout: // the holder's record is about to be stored
 		if sleep(ctx, holderPause) != nil {
 			return own, false, schemas.Errorf(schemas.CodeUnavailable, "an identical call is about to be stored; ask again")
 		}
@@ -134,7 +135,8 @@ func asksFor(rec *schemas.Record, token string) bool {
 // isDetached reports whether a waiter is pending and its agent has stopped waiting.
 func isDetached(w schemas.Waiter) bool { return w.Open() && w.Detached }
 
-// takeLock stores the request as a question and takes the lock of one that has ended.
+// takeLock stores the request as a question, and takes the lock from a holder whose
+// question has ended.
 func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.Held) (bus.Entry, bool, error) {
 	revision, err := e.store.Records.TakeOver(ctx, own, held.Revision)
 	own.Revision = revision
@@ -147,8 +149,8 @@ func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.Held)
 	return own, true, err
 }
 
-// keepArmed arms the timer of a question that was just stored, in case it fired before the
-// record was there: it then found no question, and is gone.
+// keepArmed arms the timer of a question that was just stored, in case the timer fired
+// before the record was stored, and was dropped because there was no record.
 func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
 	if question.Record.NextEvent.At.Sub(e.clock.now()) > firesSoon {
 		return nil
@@ -175,9 +177,9 @@ func (e *recordLife) retire(ctx context.Context, question bus.Entry) (bus.Entry,
 	})
 }
 
-// join stores a request as one that a question's record decides, and adds it to that
-// question's waiters. The request's own record is written first: a decision about the
-// question must not count for an id before the id is known to be this request.
+// join stores a request whose decision comes from a question's record, and adds it to
+// that question's waiters. It writes the request's own record first, so that a decision
+// of the question counts only for an id that is bound to this request.
 func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry, done bool, err error) {
 	w := waiterOf(&own)
 	_, own.Record.Joined = schemas.SplitKey(question.Key)
@@ -193,7 +195,7 @@ func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.E
 }
 
 // addWaiter adds a call to a pending question. If the agent of an earlier waiter has
-// stopped waiting, the call is taken for that one, asked again, and replaces it. ErrMoved
+// stopped waiting, the call counts as that one asked again, and replaces it. ErrMoved
 // means that the question has ended or lost its lock, errFull that it has maxWaiters.
 func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) error {
 	token := question.Record.Question
@@ -225,14 +227,15 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 	return err
 }
 
-// replacedDecision ends a waiter whose agent has made the same call under another id.
+// replacedDecision returns the decision for a detached waiter that the same call under
+// the id as has replaced.
 func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)
 }
 
-// keepTimer updates a question's deadline and next event to its waiters, and arms the
-// timer, before the record is written.
+// keepTimer adjusts a question's deadline and next event to its waiters, and arms the
+// timer for it. The caller then writes the record.
 func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	rec := &entry.Record
 	extendDeadline(rec)
@@ -249,8 +252,8 @@ func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	return e.store.Records.Arm(ctx, &first)
 }
 
-// withEarliestEvent returns the entry with the event to arm its timer for: its next event,
-// or a waiter's earlier deadline.
+// withEarliestEvent returns the entry with NextEvent set to the event to arm its timer
+// for: its next event, or an earlier deadline of a waiter.
 func withEarliestEvent(entry bus.Entry) bus.Entry {
 	if first := deadlineOf(&entry.Record); first.At.Before(entry.Record.NextEvent.At) {
 		entry.Record.NextEvent = &first
@@ -258,7 +261,7 @@ func withEarliestEvent(entry bus.Entry) bus.Entry {
 	return entry
 }
 
-// extendDeadline sets a question's deadline to the latest of its pending waiters.
+// extendDeadline sets a question's deadline to the latest deadline of its open waiters.
 func extendDeadline(rec *schemas.Record) {
 	var last time.Time
 	for i := range rec.Waiters {
@@ -271,7 +274,7 @@ func extendDeadline(rec *schemas.Record) {
 	}
 }
 
-// deadlineOf is the earliest deadline of a question's pending waiters.
+// deadlineOf returns the earliest deadline of a question's open waiters, as an event.
 func deadlineOf(rec *schemas.Record) schemas.Event {
 	at := rec.Deadline
 	for i := range rec.Waiters {
@@ -304,8 +307,9 @@ func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.
 				return question, d, nil
 			}
 			if !question.Record.Terminal() {
-				// A server that slept and lost its leadership may reply with a version from before
-				// the request joined. It cannot store anything, so a write detects that.
+				// A server that slept and lost its leadership may reply with a version
+				// from before the request joined. Such a server cannot store anything, so
+				// that a write detects the old version.
 				_, err = e.store.Records.Update(ctx, question)
 				if errors.Is(err, bus.ErrMoved) {
 					continue
@@ -327,8 +331,8 @@ func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.
 }
 
 // followWaiters writes a question's decisions into the records of its other requests, so
-// that these are kept and listed like any other. A request that the question leaves
-// undecided becomes a question of its own.
+// that these records are kept and listed like any other. A request that the question
+// leaves undecided becomes a question of its own.
 func (e *recordLife) followWaiters(ctx context.Context, question bus.Entry) error {
 	session, own := schemas.SplitKey(question.Key)
 	for i := range question.Record.Waiters {

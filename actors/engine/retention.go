@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// retention are the limits of the log.
+// retention holds the limits of the log.
 type retention struct {
 	age   time.Duration
 	bytes int64

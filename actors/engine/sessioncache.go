@@ -12,26 +12,27 @@ import (
 )
 
 const (
-	// knownKept bounds the entries of a cache, and knownFor the age of each, because a watch
-	// can stop without an error, such as one of a stream that has lost its tail.
+	// knownKept bounds the entries of a cache. knownFor bounds the age of an entry,
+	// because a watch can stop without an error, for example if its stream has lost its
+	// newest messages.
 	knownKept = 16384
 	knownFor  = 15 * time.Second
 )
 
-// sessionCache caches sessions, and the locks that are free, until this engine changes
+// sessionCache caches sessions, and which input locks are free, until this engine changes
 // them or the broker reports a change. It may be out of date for a moment, so an allow by
-// a session's permissions is confirmed first. A change by the owner waits until every
-// engine knows of it.
+// a session's permissions is confirmed at the store first. The owner's change of a
+// session returns only when every engine has received it.
 type sessionCache struct {
 	mu       sync.Mutex
 	sessions map[string]cacheEntry // by key; under a lock's key: no client holds the lock
-	readings map[string]uint64     // by key, the last reading begun of those in progress
+	readings map[string]uint64     // by key, the number of the newest reading in progress
 	begun    uint64                // the number of readings begun
 	revision uint64                // of the newest change that the broker has reported
-	unsure   time.Time             // changes may be lost until then
+	unsure   time.Time             // reports of changes may be lost until then
 }
 
-// cacheEntry is a session, and the time until which it counts.
+// cacheEntry is a session, and the time until which it may be used.
 type cacheEntry struct {
 	session schemas.Session
 	until   time.Time
@@ -48,8 +49,8 @@ func (k *sessionCache) session(key string) (schemas.Session, bool) {
 	return r.session, true
 }
 
-// reading begins to read a key. The caller gives the result to keep, which caches it
-// unless the key has changed since.
+// reading announces that the caller now reads a key. The caller passes the value to keep,
+// which caches it unless the key has changed since.
 func (k *sessionCache) reading(key string) (keep func(schemas.Session)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -75,7 +76,7 @@ func (k *sessionCache) remember(key string, r cacheEntry, begun uint64) {
 	k.sessions[key] = r
 }
 
-// changed drops a key that has changed by the broker's report.
+// changed drops a key when the broker reports a change of it.
 func (k *sessionCache) changed(key string, revision uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -83,7 +84,7 @@ func (k *sessionCache) changed(key string, revision uint64) {
 	k.drop(key)
 }
 
-// forget drops a key that this engine changes, before the broker reports that.
+// forget drops a key that this engine changes, without waiting for the broker's report.
 func (k *sessionCache) forget(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,7 +96,8 @@ func (k *sessionCache) drop(key string) {
 	delete(k.readings, key)
 }
 
-// missed drops everything, because changes may have been lost, and more may be.
+// missed drops all entries, because reports of changes may have been lost; further
+// reports may be lost for staleAfter.
 func (k *sessionCache) missed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -108,8 +110,8 @@ func (k *sessionCache) newest() uint64 {
 	return k.revision
 }
 
-// requireSession returns the session if it is the agent's. A session belongs to the first
-// agent that uses it; for any other agent it does not exist.
+// requireSession returns the session if it belongs to the agent. A session belongs to the
+// first agent that uses it; any other agent gets NOT_FOUND.
 func (e *holdings) requireSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	s, ok := e.cache.session(sessionKey(session))
 	if !ok || s.Agent == "" || s.Agent == agent && lacksUser(&s, user) {
@@ -131,10 +133,11 @@ func (e *holdings) putSession(ctx context.Context, key string, v any, revision u
 	return e.store.Sessions.Put(ctx, key, v, revision, kept)
 }
 
-// entitlements are the permissions and standing answers of a session and its agent.
+// entitlements are the permissions and standing answers that apply to a session: its own
+// and its agent's.
 type entitlements struct {
 	session schemas.Session
-	// revision is the session's.
+	// revision is that of the stored session.
 	revision uint64
 	own      *answers // of the session
 	agents   *answers // of its agent
@@ -174,8 +177,8 @@ func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (e
 	return h, err
 }
 
-// live are the live standing answers of both. Of those with permissions, only the ones
-// whose sources are live count.
+// live returns the standing answers of the session and its agent that are in force. An
+// answer shared from others is in force only while those are.
 func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	all := answersIn(h.perms)
 	for _, of := range []*answers{h.own, h.agents} {
@@ -189,8 +192,8 @@ func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	return all
 }
 
-// beginEntitlements begins to read the entitlements of a request's session, its input
-// lock and the number of its pending questions.
+// beginEntitlements starts reading the entitlements of a request's session, its input
+// lock and the number of its pending questions. wait returns them.
 func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
 	var held entitlements
 	var at attendance
@@ -225,7 +228,7 @@ func (e *holdings) lockOf(ctx context.Context, session string) (*schemas.Lock, e
 	return &lock, err
 }
 
-// async runs f in a goroutine. The caller calls wait once for its result.
+// async runs f in a goroutine. The caller must call wait once; it returns f's error.
 func async(f func() error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

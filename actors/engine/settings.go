@@ -16,16 +16,16 @@ import (
 // settingsKey is the key of permission_settings under which settings.json is stored.
 const settingsKey = "settings"
 
-// settingsSnapshot are the settings in force, compiled.
+// settingsSnapshot is one version of the settings, compiled.
 type settingsSnapshot struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
 	needs    map[string]policy.Access // the permissions that tools need
-	read     time.Time                // when they were last the newest
+	read     time.Time                // the last time at which they were known to be the newest
 }
 
-// settings hold the settings in force on this engine.
+// settings holds the settings in force on this engine.
 type settings struct {
 	current atomic.Pointer[settingsSnapshot]
 }
@@ -45,11 +45,11 @@ func (e *base) compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 	return &s, p, nil
 }
 
-// readSettings reads the settings that are in force. If none are stored, empty ones are in
-// force, by which no person may answer.
+// readSettings reads the settings that are in force. If none are stored, empty settings
+// are in force, under which no person may answer.
 func (e *base) readSettings(ctx context.Context) error {
 	read := time.Now()
-	old := e.settings.current.Load() // first, because a slower reader must not bring back older settings
+	old := e.settings.current.Load() // before the reading, so that a slower reader does not bring back older settings
 	data, revision, err := e.store.Settings.Document(ctx, settingsKey)
 	if errors.Is(err, bus.ErrNotFound) {
 		data, err = []byte("{}"), nil
@@ -71,13 +71,13 @@ func (e *base) readSettings(ctx context.Context) error {
 		return err
 	}
 	if !e.settings.current.CompareAndSwap(old, &settingsSnapshot{revision, s, p, needsOf(s), read}) {
-		return e.readSettings(ctx) // a faster reader has stored settings that may be older
+		return e.readSettings(ctx) // another reader was faster, and may have read older settings
 	}
 	return nil
 }
 
-// refresh reads settings and freezes in the background. If that fails, the old ones stay in
-// force; after staleAfter nothing is allowed by them without a person.
+// refresh reads settings and freezes in the background. If that fails, the old ones stay
+// in force, and after staleAfter they allow nothing without a person.
 func (e *base) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()
@@ -163,8 +163,8 @@ func (e *admin) changeSettings(ctx context.Context, c *caller, change *schemas.S
 	return schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: s}, nil
 }
 
-// approver returns the approver who has an identity. If the settings in memory do not name
-// it, they are read again before it is refused, since newer ones may.
+// approver returns the approver who has an identity. If the settings in memory do not
+// have it, they are read again before it is refused.
 func (e *base) approver(ctx context.Context, connector, userID string) (schemas.Approver, error) {
 	a, ok := e.settings.now().settings.Approver(connector, userID)
 	if !ok {

@@ -14,12 +14,12 @@ import (
 
 const notHeldMessage = "You can only grant permissions you already have."
 
-// maxShared bounds the grants that other sessions may share with one, so that all grants
-// of a session fit one message.
+// maxShared bounds the grants that one session may receive from other sessions, so that
+// all its grants fit into one message.
 const maxShared = 256
 
-// share lets another session of the same agent hold permissions of a session, with the
-// order of checks and the error texts that agents know. The shared grant ends with the
+// share grants permissions of a session to another session of the same agent, with the
+// order of checks and the error texts that agents rely on. The shared grant ends with the
 // grants that it comes from.
 func (e *holdings) share(ctx context.Context, c *caller, s *schemas.Share) (schemas.Grants, error) {
 	g, err := e.sharedGrant(ctx, c.name, s)
@@ -78,8 +78,9 @@ func (e *holdings) sharedGrant(ctx context.Context, agent string, s *schemas.Sha
 	}, nil
 }
 
-// matchShared replaces g by the live grant of an equal earlier share, since sharing again
-// changes nothing. It refuses g if the session has too many shared grants.
+// matchShared replaces g by the grant of an equal earlier share, if that is still in
+// force: sharing again changes nothing. It returns an error if the session has too many
+// shared grants.
 func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	given, err := e.answersOf(ctx, sessionKey(g.SessionID))
 	if err != nil {
@@ -102,9 +103,9 @@ func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) e
 	return nil
 }
 
-// verifyShared checks a shared grant once more after it is stored. Another engine may have
-// revoked a source before it could find the new grant; then the grant is ended, and the
-// share fails.
+// verifyShared checks a shared grant once more after it is stored. If another engine has
+// revoked a source meanwhile, before it could find the new grant, verifyShared ends the
+// grant, and the share fails.
 func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
@@ -129,7 +130,7 @@ func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) 
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
 	queue, read := perms, map[string]bool{}
-	for i := 0; i < len(queue); i++ { // it grows: a source may itself be shared
+	for i := 0; i < len(queue); i++ { // queue grows, because a source may itself be shared
 		s := queue[i]
 		if s.Live(now) {
 			live[s.GrantID] = s
@@ -154,7 +155,8 @@ func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) 
 	return held, sources, nil
 }
 
-// restsOn returns all sources of an answer, and whether it and they are live.
+// restsOn returns all sources of an answer. ok reports whether the answer and its sources
+// are in force.
 func restsOn(s *standingEntry, live map[string]*standingEntry, seen map[string]bool) (from []*standingEntry, ok bool) {
 	if live[s.GrantID] == nil {
 		return nil, false
@@ -191,8 +193,9 @@ func parsePermissions(named []string) ([]policy.Permission, error) {
 	return perms, nil
 }
 
-// shares returns the grants that perms come from, and when the first of those ends, if
-// the holder may share perms. Permissions from the owner come from no grant.
+// shares returns the grants that perms come from, and the earliest end of those grants.
+// It returns an error if the session does not hold perms. Permissions that the owner has
+// set come from no grant.
 func (h *entitlements) shares(perms []policy.Permission) (sources []string, until time.Time, err error) {
 	lacks := func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
@@ -215,7 +218,8 @@ func (h *entitlements) shares(perms []policy.Permission) (sources []string, unti
 	return sources, until, nil
 }
 
-// sessionOf returns the entitlements of a session, which must exist and be the agent's.
+// sessionOf returns the entitlements of a session. It returns NOT_FOUND unless the
+// session exists and belongs to the agent.
 func (e *holdings) sessionOf(ctx context.Context, agent, session string) (entitlements, error) {
 	unknown := schemas.Errorf(schemas.CodeNotFound, "Agent not found: %s", session)
 	if !schemas.ValidID(session) {
@@ -225,14 +229,14 @@ func (e *holdings) sessionOf(ctx context.Context, agent, session string) (entitl
 	if err != nil {
 		return entitlements{}, err
 	}
-	if h.session.Agent != agent { // no agent's, or another's
+	if h.session.Agent != agent { // it belongs to no agent, or to another one
 		return entitlements{}, unknown
 	}
 	return h, nil
 }
 
-// endDerived ends the grants shared from a grant, directly or not. It also follows those
-// that have ended: an earlier call may have stopped there.
+// endDerived ends the grants shared from a grant, directly or indirectly. It also checks
+// the grants shared from ended ones, because an earlier call may have stopped halfway.
 func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	ended := map[string]bool{from: true}
 	for more := true; more; {
@@ -287,7 +291,7 @@ func (e *holdings) gate(ctx context.Context, c *caller, g *schemas.Gate) (schema
 	return reply, nil
 }
 
-// notify sends a session a notice, which has no part in any decision.
+// notify sends a notice to a session. Notices do not influence decisions.
 func (e *base) notify(agent, session, id string, kind schemas.NoticeKind, text string) error {
 	return e.Edge.Publish(schemas.NoticeSubject(agent, session), schemas.Notice{
 		Type: schemas.TypeNotice, SessionID: session, PendingID: id, Kind: kind, Text: text,

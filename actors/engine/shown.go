@@ -13,8 +13,9 @@ const (
 	// shownFor is how long an entry of shown_prompts is kept: longer than a request may
 	// wait, so that a late outcome still finds its message.
 	shownFor = schemas.MaxTimeout + 2*bus.Retention
-	// settledFor is how long it is kept after the outcome is shown: as long as the record
-	// may change. A prompt that a worker gets later finds its request decided.
+	// settledFor is how long an entry is kept after the outcome is shown: as long as the
+	// record may change. A worker that gets the prompt even later finds the request
+	// decided.
 	settledFor = bus.Retention + time.Hour
 )
 
@@ -71,11 +72,11 @@ func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) 
 	return s, err
 }
 
-// claimShown gives an entry to one try of a worker, before it sends anything: if the try
-// then stops without a word, its prompt may have been sent. The same try calls it again to
-// renew the claim. While another worker's claim lasts, its entry is returned. The entry is
-// returned without a claim if there is nothing to send: this version is shown, or the
-// request has ended before anything was sent.
+// claimShown stores the claim of one try of a worker, before the try sends anything: if
+// the try never reports, its prompt may have been sent. The same try calls it again to
+// renew the claim. While another worker's claim lasts, the entry is returned with that
+// claim. The entry is returned without a claim if there is nothing to send: this version
+// is shown, or the request has ended before anything was sent.
 func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil {
 		return *s, schemas.Errorf(schemas.CodeValidation, "claim: is missing")
@@ -134,8 +135,8 @@ func (e *connectors) isPending(ctx context.Context, key string) (bool, error) {
 	return err == nil && !entry.Record.Terminal(), err
 }
 
-// isUnclaimed reports whether an entry shows nothing, and no worker has a claim to change
-// that.
+// isUnclaimed reports whether nothing was sent under an entry, and no worker has a claim
+// to send.
 func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 	return !s.Settled && s.Revision == 0 && (s.Claim == nil || !now.Before(s.Claim.Until))
 }
@@ -174,8 +175,9 @@ func (e *connectors) listUnsettled(ctx context.Context, c *caller, q *schemas.Qu
 	return page, nil
 }
 
-// missingOutcome returns the outcome that the message under an entry does not show yet, or
-// nil. It is nil as well if the record is no longer kept, for then the outcome is unknown.
+// missingOutcome returns the outcome that the message of an entry does not show yet. It
+// returns nil if there is none, or if the record, and with it the outcome, is no longer
+// kept.
 func (e *connectors) missingOutcome(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
 	var s schemas.Shown
 	_, err := e.store.Shown.Get(ctx, key, &s)

@@ -13,9 +13,10 @@ import (
 
 const (
 	// endedKept is how long an ended standing answer is kept. It is longer than
-	// bus.Retention, for which the record of its decision could create it again.
+	// bus.Retention: while the record of its decision is kept, handling that record again
+	// must find the ended answer, and not create it anew.
 	endedKept = 48 * time.Hour
-	// standingKept is how long a session's standing answer without an end is kept.
+	// standingKept is how long a session's standing answer without an expiry is kept.
 	standingKept = 365 * 24 * time.Hour
 )
 
@@ -26,7 +27,7 @@ const standingPrefix = "standing."
 // "agent.A".
 func standingFilter(owner string) string { return standingPrefix + owner + ".*" }
 
-// ownerOf returns the session or agent that has an answer.
+// ownerOf returns the owner of an answer, as in its key.
 func ownerOf(g *schemas.StandingAnswer) string {
 	if g.Scope == schemas.ScopeAgent {
 		return agentKey(g.Agent)
@@ -36,7 +37,8 @@ func ownerOf(g *schemas.StandingAnswer) string {
 
 func standingKey(owner, id string) string { return standingPrefix + owner + "." + id }
 
-// splitStanding returns the owner and id in a key; ok if it is a standing answer's key.
+// splitStanding returns the owner and the id in a key. ok is false if it is not the key
+// of a standing answer.
 func splitStanding(key string) (owner, id string, ok bool) {
 	rest, ok := strings.CutPrefix(key, standingPrefix)
 	i := strings.LastIndexByte(rest, '.')
@@ -104,8 +106,9 @@ func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingE
 	return entry, nil
 }
 
-// changeAnswer changes an answer by compare-and-set, as long as change returns true. change
-// gets the zero answer if there is none. changeAnswer returns the answer as stored.
+// changeAnswer changes an answer by compare-and-set, and returns the stored answer.
+// change gets the stored answer, or a zero one if there is none; if it returns false,
+// nothing is written. change is called again after a conflict.
 func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
 	key := standingKey(owner, id)
 	for {
@@ -133,7 +136,7 @@ func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change fu
 	}
 }
 
-// keptFor is how long the broker keeps an answer; 0 is without limit.
+// keptFor returns how long the broker keeps an answer; 0 means without limit.
 func keptFor(g *schemas.StandingAnswer, now time.Time) time.Duration {
 	switch {
 	case !g.RevokedAt.IsZero(), g.Limited && g.Uses == 0:

@@ -15,14 +15,14 @@ import (
 // ownersKept bounds the sessions and agents whose answers are cached.
 const ownersKept = 16384
 
-// answers are the standing answers of one owner at a moment. They do not change; a change
-// makes new ones.
+// answers is an immutable snapshot of the standing answers of one owner, a session or an
+// agent.
 type answers struct {
 	byID  map[string]*standingEntry
 	rules *policy.Answers  // of all live answers
-	of    []*standingEntry // the answer of each rule
+	of    []*standingEntry // by index in rules, the answer that has the rule
 	perms []*standingEntry // the live answers that name permissions
-	until time.Time        // the first end of a live answer; zero: none ends
+	until time.Time        // when the first live answer ends; zero: none ends
 }
 
 func collect(byID map[string]*standingEntry, now time.Time) *answers {
@@ -53,7 +53,7 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 type standingCache struct {
 	mu     sync.Mutex
 	owners map[string]*ownerAnswers
-	unsure time.Time // changes may be lost until then
+	unsure time.Time // reports of changes may be lost until then
 }
 
 type ownerAnswers struct {
@@ -63,10 +63,10 @@ type ownerAnswers struct {
 	now    *answers          // nil before the first reading
 	stale  map[string]uint64 // ids to read again, with the revision that the broker has reported
 	newest uint64            // the newest revision read
-	until  time.Time         // then the broker is asked whether this is all
+	until  time.Time         // afterwards the store is asked whether answers are missing here
 }
 
-// changed marks a key that has changed by the broker's report.
+// changed marks an answer to be read again, when the broker reports a change of its key.
 func (s *standingCache) changed(key string, revision uint64) {
 	owner, id, ok := splitStanding(key)
 	if !ok {
@@ -86,14 +86,16 @@ func (s *standingCache) changed(key string, revision uint64) {
 	o.stale[id] = max(o.stale[id], revision)
 }
 
-// missed drops everything, because changes may have been lost, and more may be.
+// missed drops all answers, because reports of changes may have been lost; further
+// reports may be lost for a while.
 func (s *standingCache) missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.owners, s.unsure = nil, time.Now().Add(staleAfter)
 }
 
-// doubt makes the owner's answers be compared with the broker's before their next use.
+// doubt marks the owner's answers as outdated: before their next use they are compared
+// with the store.
 func (s *standingCache) doubt(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +104,7 @@ func (s *standingCache) doubt(owner string) {
 	}
 }
 
-// replace stores newly collected answers, if the entries are still the same.
+// replace caches a newly made snapshot, if its entries are still the cached ones.
 func (s *standingCache) replace(owner string, a *answers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +172,8 @@ func (e *holdings) answersOf(ctx context.Context, owner string) (*answers, error
 	return a, nil
 }
 
-// cachedAnswers returns the owner's answers from the cache, after reading missing ones.
+// cachedAnswers returns the owner's answers from the cache, and first reads the answers
+// that are missing or marked as changed.
 func (e *holdings) cachedAnswers(ctx context.Context, owner string) (*answers, error) {
 	o := e.standing.owner(owner)
 	if now, stale, fresh := e.standing.current(o); fresh && len(stale) == 0 {
@@ -193,7 +196,8 @@ func (e *holdings) cachedAnswers(ctx context.Context, owner string) (*answers, e
 	return now, nil
 }
 
-// readAnswers reads all answers of an owner, unless the cache has the newest one.
+// readAnswers reads all answers of an owner, unless the cache already includes the newest
+// change of them.
 func (e *holdings) readAnswers(ctx context.Context, owner string, o *ownerAnswers) (*answers, error) {
 	until := time.Now().Add(knownFor)
 	newest, err := e.store.Sessions.NewestOf(ctx, standingFilter(owner))

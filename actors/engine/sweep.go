@@ -10,13 +10,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// sweepPause slows the sweep down, so that people's calls come first.
+// sweepPause is the sweep's pause after each record, so that it does not slow down calls.
 const sweepPause = 2 * time.Millisecond
 
-// sweep repairs the loss of timers and queues while all engines were away for longer than
-// fired timers are kept: pending records past their event, pending records without a
-// timer, and prompts that were never shown. It also denies pending requests that are
-// frozen.
+// sweep finds pending records with a missed event or a lost timer, and prompts that were
+// never shown, and repairs them. This happens when all engines are away for longer than
+// fired timers are kept, or the broker loses messages. The sweep also denies pending
+// requests that are frozen.
 func (e *effects) sweep(ctx context.Context) {
 	var denied atomic.Int64
 	err := e.denyFrozen(ctx, &denied)
@@ -65,8 +65,8 @@ func (e *effects) sweepOne(ctx context.Context, key string) error {
 	return sleep(ctx, sweepPause)
 }
 
-// repair arms the timer of a pending record, or handles its event if that is past. The
-// timer may just be handled by another engine, which does no harm.
+// repair arms the timer of a pending record, or handles its event if that is past.
+// Another engine may be handling the same event, which does no harm.
 func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 	if e.clock.now().Before(entry.Record.NextEvent.At) {
 		err := e.store.Records.Arm(ctx, &entry)

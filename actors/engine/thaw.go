@@ -9,8 +9,8 @@ import (
 )
 
 // mayThaw refuses a thaw by a person who may not decide every request. On the agents'
-// machine it also refuses one if a second device could thaw; if there is none, it takes the
-// code word, if the settings name one.
+// machine it also refuses one if a second device could thaw. If no second device could,
+// it demands the code word, if the settings name one.
 func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
@@ -51,7 +51,7 @@ func checkCodeWord(s *schemas.Settings, said string) error {
 	return nil
 }
 
-// secondDevices are the identities outside the agents' machine that may thaw.
+// secondDevices returns the identities outside the agents' machine that may thaw.
 func secondDevices(s *schemas.Settings) []schemas.Identity {
 	var all []schemas.Identity
 	for _, who := range s.People() {
@@ -64,8 +64,9 @@ func secondDevices(s *schemas.Settings) []schemas.Identity {
 	return all
 }
 
-// checkThawKept refuses settings that would give the agents' machine a thaw that only a
-// second device may make: during a freeze no second device is added, and the last one stays.
+// checkThawKept returns an error if a freeze is in force that only a second device can
+// thaw, and the new settings add another second device or remove the last one: either
+// could let the agents' machine thaw.
 func (e *admin) checkThawKept(ctx context.Context, next *schemas.Settings) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err

@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// undoFilter returns which standing answers a connector may list and end: for an inbox all,
-// for a carrier those that the approver may undo. A carrier that names no approver is
-// FORBIDDEN.
+// undoFilter returns a filter for the standing answers that a connector may list and end:
+// for an inbox all, for a carrier those that the approver userID may undo. If userID is
+// no approver, a carrier gets FORBIDDEN.
 func (e *holdings) undoFilter(ctx context.Context, connector, userID string) (func(*schemas.StandingAnswer) bool, error) {
 	if schemas.Inbox(connector) {
 		return func(*schemas.StandingAnswer) bool { return true }, nil
@@ -21,9 +21,9 @@ func (e *holdings) undoFilter(ctx context.Context, connector, userID string) (fu
 	return func(g *schemas.StandingAnswer) bool { return mayUndo(&who, g) }, nil
 }
 
-// mayUndo reports whether an approver has given a standing answer, or may decide every call
-// that it covers by the settings. An answer does not say the risk and host of its calls,
-// so an approver who is limited by either may undo only their own answers.
+// mayUndo reports whether an approver gave the standing answer, or may, by the settings,
+// decide every call that it covers. An answer does not say the risk and host of its
+// calls, so an approver who is limited by either may undo only their own answers.
 func mayUndo(who *schemas.Approver, g *schemas.StandingAnswer) bool {
 	if g.By.Kind == schemas.ByHuman && g.By.Name == who.Name {
 		return true

@@ -22,16 +22,16 @@ func waiterOfID(pendingID string) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.PendingID == pendingID }
 }
 
-// countedWaiters selects the waiters that a prompt counted, whose deadlines have not come.
+// countedWaiters selects the waiters that the answered prompt counted and whose deadlines
+// have not come.
 func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.Place < max(places, 1) && now.Before(w.Deadline) }
 }
 
-// decide ends a question with the decision d about its selected waiters. A pending waiter
-// that is not selected becomes a question of its own. Of an answer, a deadline, a
-// withdrawal and a verdict only one is stored; every caller gets the entry with that
-// decision, after its effects are stored. If d is about no pending waiter, nothing is
-// written.
+// decide ends a question with the decision d for the waiters that about selects. Every
+// other open waiter becomes a question of its own. Of concurrent decisions only one is
+// stored; each caller gets the entry with that one, after its effects are stored. Nothing
+// is written if about selects no open waiter, or leaves out the question's own request.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -42,7 +42,7 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 		for i := range rec.Waiters {
 			switch w := &rec.Waiters[i]; {
 			case !w.Open():
-			case !about(w) && w.PendingID == ownID(next): // its record cannot be a question elsewhere
+			case !about(w) && w.PendingID == ownID(next): // the own request cannot move to another question
 				return nil, nil
 			case !about(w):
 				w.Stays = true
@@ -69,8 +69,9 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 	return entry, e.holdings.applyEffects(ctx, entry)
 }
 
-// endSome ends the selected waiters by d, while the others stay in the question. If none
-// stays, the question ends. d is about the question's own request.
+// endSome gives the decision d to the waiters that about selects, and the others stay in
+// the question. If no waiter stays open, the question ends. d names the question's own
+// request.
 func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	last := false
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
@@ -105,7 +106,7 @@ func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.De
 	return entry, nil
 }
 
-// expire ends the calls whose deadline has come at an instant of the broker's time.
+// expire ends the calls whose deadline has come at the given broker time.
 func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
 	d, err := e.timeoutDecision(&entry.Record, at)
 	if err != nil {
@@ -122,8 +123,9 @@ func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) 
 	return ended, e.rearm(ctx, withEarliestEvent(ended))
 }
 
-// endOverdue ends the calls of a pending question whose deadline has come at an instant of
-// the broker's time, and returns the record.
+// endOverdue ends the calls of a pending question whose deadline has come at the broker
+// time now, publishes the decision if that ends the question, and returns the newest
+// record.
 func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
@@ -154,9 +156,9 @@ func (e *recordLife) setDetached(ctx context.Context, question bus.Entry, pendin
 	})
 }
 
-// detachLate adds a standing answer to an approval, if the agent had stopped waiting when
-// the approval was given but reports that only now. Its host was told no, so the approval
-// counts for the same call asked again.
+// detachLate adds a standing answer to an approval whose agent had stopped waiting
+// before, but reports that only now. The call did not run, so the approval counts for the
+// agent's next identical call.
 func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	question, changed, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -182,26 +184,27 @@ func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pending
 	return question, e.holdings.applyEffects(ctx, question)
 }
 
-// remainingRetention is how much longer a decided record is kept. A change to it does not
-// extend that.
+// remainingRetention returns how much longer a decided record is kept. Changing the
+// record does not extend this time.
 func (e *recordLife) remainingRetention(entry *bus.Entry) time.Duration {
 	return max(bus.Retention-e.clock.now().Sub(entry.Record.Decision.DecidedAt), time.Minute)
 }
 
-// ownID is the pending_id of the entry's own request.
+// ownID returns the pending_id of the entry's own request.
 func ownID(entry *bus.Entry) string {
 	_, id := schemas.SplitKey(entry.Key)
 	return id
 }
 
-// allowsOnce reports whether a person has allowed only the calls of the question.
+// allowsOnce reports whether a person has allowed the question's calls, without a lasting
+// rule or permission.
 func allowsOnce(d *schemas.Decision) bool {
 	return d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !d.Lasts()
 }
 
-// withStandingAnswer returns d for this version of a question. If a person allows calls
-// that no agent waits for, the decision gets a standing answer: each of these calls may be
-// asked once more, until its deadline.
+// withStandingAnswer returns d, with a standing answer added if a person allows calls
+// that no agent waits for: each of these calls may be asked again and run once, until the
+// latest of their deadlines.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
 	if !allowsOnce(d) || d.UpdatedInput != nil {
 		return d, nil

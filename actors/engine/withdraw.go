@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdraw withdraws a request. If the withdrawal comes before the request, it creates a
-// decided record, which replies to the request when that comes.
+// withdraw withdraws a request. If the withdrawal arrives before the request, withdraw
+// creates a decided record, with which the request is answered when it arrives.
 func (e *withdrawals) withdraw(ctx context.Context, c *caller, w *schemas.Withdraw) (schemas.RequestReply, error) {
 	if _, err := e.holdings.requireSession(ctx, c.name, w.SessionID, ""); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func replyDecision(question bus.Entry, key string) (schemas.RequestReply, error)
 
 func (e *withdrawals) withdrawUnknown(ctx context.Context, agent string, w *schemas.Withdraw, revision uint64) (schemas.RequestReply, error) {
 	key := schemas.Key(w.SessionID, w.PendingID)
-	// A decision in the log has no record; it counts, and is the reply.
+	// A decision that is only in the log counts, and is the reply.
 	logged, err := e.life.claim(ctx, key, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogClaim, Actor: agent,
 		SessionID: w.SessionID, PendingID: w.PendingID,

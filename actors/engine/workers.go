@@ -42,7 +42,7 @@ func (e *connectors) register(ctx context.Context, c *caller, r *schemas.Registe
 	}
 }
 
-// servePrompts creates the queue of a carrier's prompts for a new worker, and again if the
+// servePrompts creates the queue of a carrier's prompts if the worker is new, or if the
 // queue was lost.
 func (e *connectors) servePrompts(ctx context.Context, connector string, comes bool) error {
 	switch {

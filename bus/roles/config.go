@@ -10,13 +10,13 @@ import (
 // MaxPayload is the largest message of the server, above schemas.MaxPayloadBytes.
 const MaxPayload = 1 << 20
 
-// The imports of the accounts from STORE; nothing else crosses. The importing account
-// delivers the replies of an import, so that no reply subject makes an answer of the
-// server land on a subject of STORE.
+// The imports of the accounts from STORE; nothing else passes between accounts. Replies
+// through an import are delivered in the importing account, so that no reply subject can
+// direct the server's reply to a subject of STORE.
 //
 // In an account without JetStream, the server itself answers $JS.API ("not enabled")
-// before the import could. The mappings avoid this. They apply before rights do, so that
-// rights name their targets.
+// before the import could. The mappings to other subjects avoid this. They are applied
+// before rights are checked, so that rights name the mapped subjects.
 const (
 	storeFields = `    jetstream: enabled
     exports: [
@@ -65,7 +65,7 @@ type Config struct {
 	SyncInterval time.Duration
 }
 
-// String is the configuration as nats-server reads it. It holds no secret.
+// String returns the configuration as nats-server reads it. It contains no secret.
 func (c Config) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "max_payload: %d\n", MaxPayload)

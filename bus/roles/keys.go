@@ -35,16 +35,16 @@ func OpenKeys(dataDir string) (*Keys, error) {
 	return &Keys{dir: dir}, nil
 }
 
-// exposed reports whether users other than the owner have rights. Windows has no such
-// bits; there the rights of the profile must suffice.
+// exposed reports whether other users have rights to a file. On Windows it returns false:
+// there are no such bits, and the rights of the user's profile must suffice.
 func exposed(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
-// Path is the path of id's seed, which need not exist.
+// Path returns the path of id's seed file, which may not exist.
 func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+keySuffix) }
 
-// Add makes a key for id. If the key exists, it stays, and the error is fs.ErrExist.
+// Add makes a key for id. An existing key stays, and the error is fs.ErrExist.
 func (k *Keys) Add(id ID) (User, error) {
 	if err := id.Check(); err != nil {
 		return User{}, err
@@ -74,7 +74,7 @@ func (k *Keys) Put(id ID, seed string) error {
 	}
 	public, err := publicKey([]byte(seed))
 	if err != nil {
-		return fmt.Errorf("the key of %s is damaged", id) // not the library's error, which may quote the seed
+		return fmt.Errorf("the key of %s is damaged", id) // without the library's error, which may quote the seed
 	}
 	err = writeNew(k.Path(id), []byte(seed+"\n"))
 	if errors.Is(err, fs.ErrExist) {
@@ -125,7 +125,7 @@ func (k *Keys) User(id ID) (User, error) {
 	defer clear(seed)
 	public, err := publicKey(seed)
 	if err != nil {
-		// Not the library's error, which may quote the seed.
+		// The library's error is left out, because it may quote the seed.
 		return User{}, fmt.Errorf("the key %s is damaged: restore it, or remove it to have a new one made", path)
 	}
 	return User{ID: id, PublicKey: public}, nil
@@ -144,8 +144,9 @@ func publicKey(seed []byte) (string, error) {
 	return public, err
 }
 
-// Users returns all keys in the directory, by name. It fails on an unusable key: a server
-// without one of its users would show the fault only much later.
+// Users returns the users of all keys in the directory, in the order of their names. It
+// fails if a key is unusable, because on a server without that user the fault would show
+// much later.
 func (k *Keys) Users() ([]User, error) {
 	entries, err := os.ReadDir(k.dir)
 	if err != nil {
@@ -155,11 +156,11 @@ func (k *Keys) Users() ([]User, error) {
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), keySuffix)
 		if !ok {
-			continue // an interrupted write, or a note of the owner
+			continue // a temporary file, or a file of the owner's
 		}
 		id, err := ParseID(name)
 		if err != nil {
-			return nil, fmt.Errorf("the key %s belongs to no role: %w", filepath.Join(k.dir, e.Name()), err)
+			return nil, fmt.Errorf("the key %s has no valid name: %w", filepath.Join(k.dir, e.Name()), err)
 		}
 		user, err := k.User(id)
 		if err != nil {
@@ -170,8 +171,8 @@ func (k *Keys) Users() ([]User, error) {
 	return users, nil
 }
 
-// writeNew writes a file that is on disk whole, or not at all. It fails with fs.ErrExist
-// if there is a file: a link, unlike a rename, never replaces one.
+// writeNew writes a new file, either completely or not at all. It fails with fs.ErrExist
+// if the file exists: it uses a link, which unlike a rename never replaces a file.
 func writeNew(path string, content []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
@@ -189,10 +190,10 @@ func writeNew(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes new names in dir survive a power cut.
+// syncDir makes new file names in dir durable, so that they survive a power cut.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // directories cannot be synced there
+		return nil // Windows cannot sync directories
 	}
 	d, err := os.Open(dir)
 	if err != nil {

@@ -7,18 +7,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Permissions are the rights of one user as subjects. Subjects outside them are refused;
-// an empty Publish or Subscribe refuses all. All lifts every limit.
+// Permissions are the rights of one user as subjects. All other subjects are refused; an
+// empty Publish or Subscribe refuses every subject. All allows everything.
 type Permissions struct {
 	All         bool
 	Publish     []string
 	DenyPublish []string // wins over Publish
-	// Subscribe patterns never end in "*": the server would accept the ">" of a
-	// subscription as a token, so that "_INBOX.*" would allow "_INBOX.>".
+	// Subscribe patterns must not end in "*": the server takes the ">" of a subscription
+	// for one token, so that "_INBOX.*" would allow "_INBOX.>".
 	Subscribe []string
 	// Responses lets the user reply once, within two minutes, on any reply subject of a
-	// message to it. No deny limits this, so that it is only for users to whom no
-	// untrusted client can send a message.
+	// message to it. No deny rule limits this. Give it only to users to whom no untrusted
+	// client can send a message.
 	Responses bool
 }
 
@@ -54,8 +54,8 @@ func rights(id ID) Permissions {
 	}
 }
 
-// The verbs of each asking role: "<verb>.<name>…". % stands for the name, and each * for
-// one more token.
+// The subjects on which each role may ask, without "nod.v1.": a verb, % for the role's
+// own name, and * for each further token.
 var (
 	agentVerbs  = schemas.Rights(schemas.Agents)
 	inboxVerbs  = schemas.Rights(schemas.Viewers)
@@ -80,7 +80,7 @@ func agent(name string) Permissions {
 }
 
 // An inbox connector sees every request and answers in its own name. It may revoke
-// grants, which gives no agent more rights.
+// grants, because that never gives an agent more rights.
 func inbox(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(inboxVerbs, name),
@@ -90,9 +90,10 @@ func inbox(name string) Permissions {
 }
 
 // A worker takes prompts from its own consumer, which an engine made in STORE, and
-// answers in its own name. It may revoke a grant for a person who has the right to; the
-// engine checks that. The patterns of acknowledgements fix the number of tokens: with a
-// looser one, the longer form could name another worker's consumer.
+// answers in its own name. It may revoke a grant for a person; the engine checks whether
+// that person may. The patterns of acknowledgements fix the number of tokens: with a
+// looser pattern, the longer form of an acknowledgement could name another worker's
+// consumer.
 func worker(name string) Permissions {
 	return Permissions{
 		Publish: append(verbs(workerVerbs, name),
@@ -114,9 +115,9 @@ func discovery(service string) []string {
 	return subjects
 }
 
-// An engine receives all messages in EDGE. It has no publish right on requests and
-// answers, because a reply subject could point there, and none on JetStream: prompts are
-// queued in STORE. It asks the other engines for their statistics.
+// An engine receives all messages in EDGE. It may not publish requests and answers,
+// because a reply subject could lead there, and may not use JetStream: prompts are queued
+// in STORE. It asks the other engines for their statistics.
 func engine() Permissions {
 	heard := discovery("nod-engine")
 	for _, verb := range schemas.Verbs() {
@@ -152,7 +153,7 @@ func owner() Permissions {
 	}
 }
 
-// An observer follows the log and reads it back, through imports of STORE that carry
+// An observer follows the log and reads it back, through imports from STORE that allow
 // nothing else; see Config.
 func observer() Permissions {
 	return Permissions{
@@ -162,9 +163,9 @@ func observer() Permissions {
 }
 
 // OwnReply reports whether reply is an inbox of a role that may ask on subject. An engine
-// replies nowhere else. Its rights cannot enforce this, because it must publish
-// decisions: a request with another agent's decision subject as its reply would make the
-// engine publish there.
+// replies only to such inboxes. Its rights cannot enforce this, because it must be able
+// to publish decisions: a request whose reply subject is another agent's decision subject
+// would make the engine publish there.
 func OwnReply(subject, reply string) bool {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 4 || tokens[0] != "nod" || tokens[1] != "v1" {

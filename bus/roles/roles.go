@@ -1,13 +1,14 @@
-// Package roles defines who may say what on the bus: the accounts, the roles with their
-// exact rights, the keys, and the server configuration made from them.
+// Package roles defines the rights on the bus: the accounts, the roles with their exact
+// rights, the keys, and the server configuration made from them.
 //
-// STORE holds every stream: records, timers, the log, queued prompts. Only engines and
-// the owner have users there. Agents, connectors and engines talk in EDGE, which has no
-// streams; workers reach their queue through an import. There are two accounts because
-// replies of the server, and of a micro service, ignore the asker's publish rights. With
-// one account, a harmless request with a record's subject as its reply would overwrite
-// the record, and an empty pull with $JS.API.STREAM.DELETE.<stream> as its reply would
-// delete the stream. OBSERVE is for readers of the log and contains nothing writable.
+// STORE has all streams: records, timers, the log, queued prompts. Only engines and the
+// owner have users there. Agents, connectors and engines exchange messages in EDGE, which
+// has no streams; workers reach their queue through an import. There are two accounts
+// because the server, and a micro service, reply to any subject, whatever the asker may
+// publish to. With one account, a harmless request with a record's subject as its reply
+// subject would overwrite the record, and an empty pull with
+// $JS.API.STREAM.DELETE.<stream> as its reply subject would delete the stream. OBSERVE is
+// for readers of the log; nothing can be written there.
 package roles
 
 import (
@@ -17,7 +18,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Account is one of the server's accounts. A subject in one does not exist in the others.
+// Account is one of the server's accounts. An account cannot reach subjects of another
+// one, except through imports.
 type Account string
 
 // The accounts.
@@ -30,7 +32,7 @@ const (
 // Role is the purpose of a key.
 type Role string
 
-// The roles. Inbox connectors (terminal, web) show all pending requests and query for
+// The roles. Inbox connectors (terminal, web) query for all pending requests and show
 // them; workers take their prompts from a queue.
 const (
 	Owner       Role = "owner"
@@ -49,14 +51,13 @@ const (
 	Web      = "web"
 )
 
-// ID is the owner of a key. Name tells agents and connectors apart and is empty for the
-// other roles.
+// ID identifies a key: its role, and for agents and connectors their name.
 type ID struct {
 	Role Role
 	Name string
 }
 
-// First returns the keys that the first start makes.
+// First returns the IDs whose keys the first start makes.
 func First() []ID {
 	return []ID{
 		{Role: Owner}, {Role: OwnerStore}, {Role: Engine}, {Role: EngineStore},
@@ -64,11 +65,11 @@ func First() []ID {
 	}
 }
 
-// AgentID is the ID of the agent with this name.
+// AgentID returns the ID of the agent with this name.
 func AgentID(name string) ID { return ID{Role: Agent, Name: name} }
 
-// ConnectorID is the ID of the connector with this name, in the role that the name
-// implies.
+// ConnectorID returns the ID of the connector with this name. Its role is Inbox for
+// terminal and web, and Worker for every other name.
 func ConnectorID(name string) ID {
 	if name == Terminal || name == Web {
 		return ID{Role: Inbox, Name: name}
@@ -76,8 +77,8 @@ func ConnectorID(name string) ID {
 	return ID{Role: Worker, Name: name}
 }
 
-// String is the key's name, as in keys/<name>.nk: "owner", "terminal", "agent-local",
-// "connector-telegram".
+// String returns the key's name, as in keys/<name>.nk: "owner", "terminal",
+// "agent-local", "connector-telegram".
 func (id ID) String() string {
 	switch id.Role {
 	case Inbox:
@@ -102,7 +103,8 @@ func ParseID(s string) (ID, error) {
 	return id, id.Check()
 }
 
-// Check returns a one-line error if id can have no key.
+// Check returns a one-line error if id is not valid, such as a name that its role does
+// not allow.
 func (id ID) Check() error {
 	switch id.Role {
 	case Owner, OwnerStore, Engine, EngineStore, Observer:
@@ -124,7 +126,7 @@ func (id ID) Check() error {
 	return nil
 }
 
-// Account is the account of id's user.
+// Account returns the account of id's user.
 func (id ID) Account() Account {
 	switch id.Role {
 	case OwnerStore, EngineStore:
@@ -136,9 +138,10 @@ func (id ID) Account() Account {
 	}
 }
 
-// InboxPrefix is the only prefix under which id receives replies; pass it to
-// nats.CustomInboxPrefix. All prefixes start with "_INBOX.", so that engines can have a
-// right to publish there instead of allow_responses, which no deny limits.
+// InboxPrefix returns the only prefix under which id may receive replies; pass it to
+// nats.CustomInboxPrefix. All prefixes start with "_INBOX.", so that engines can reply by
+// a right to publish there. They do not use allow_responses, because no deny rule limits
+// it.
 func (id ID) InboxPrefix() string {
 	switch id.Role {
 	case Inbox, Worker:
