@@ -77,7 +77,7 @@ func TestWhatASessionHoldsIsSetAndShown(t *testing.T) {
 		{[]string{"s", "--read", "~/src"}, `--read "~/src": Path must be absolute.`},
 		{[]string{"s", "--write", "/a\nb"}, "control characters"},
 		{[]string{"s", "--working-dir", "/" + strings.Repeat("x/", 2100)}, "at most 4096 characters"},
-		{[]string{"s", "--read", dir + "/nowhere/../x"}, "not there to go back from"},
+		{[]string{"s", "--read", dir + "/nowhere/../x"}, "before a .., does not exist"},
 		{[]string{"s", "--timeout=-1s"}, "--timeout is -1s"},
 		{[]string{"no session", "--network"}, "session_id"},
 	} {

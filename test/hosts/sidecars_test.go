@@ -112,7 +112,7 @@ func TestNodOpencode(t *testing.T) {
 
 	_, stderr, code = m.Run("opencode", "--url", "nowhere")
 	assert.Equal(t, 1, code)
-	assert.Contains(t, stderr, "OpenCode's address is no URL")
+	assert.Contains(t, stderr, "OpenCode's address is not a URL")
 }
 
 // TestNodInstallOpencode: install changes OpenCode's settings file once, and
