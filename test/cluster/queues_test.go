@@ -42,7 +42,7 @@ func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
 	w := env.Wire()
-	conn := env.Dial(roles.ID{Role: roles.EngineStore}, w.Url)
+	conn := env.Dial(roles.ID{Role: roles.EngineStore}, w.URL)
 	env.Wires = append(env.Wires, conn.Close)
 	store, err := bus.OpenStore(env.Ctx, conn, 1)
 	env.NoError(err)

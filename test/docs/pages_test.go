@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	_ "github.com/nodbus/nod/embed" // registers the channels, whose settings are checked here
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )

@@ -38,7 +38,7 @@ func startWired(t *testing.T) (*rig.Env, *rig.Wire) {
 	t.Helper()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
 	wire := env.Wire()
-	store := env.Dial(roles.ID{Role: roles.EngineStore}, wire.Url)
+	store := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
 	n := env.Engine(engine.Options{Store: store})
 	n.Close = append(n.Close, store.Close)
 	_, err := n.ApplySettings(env.Ctx, rig.Apart(fewer), "test")

@@ -74,7 +74,7 @@ func TestAWatchGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
 	wire := env.Wire()
-	conn := env.Dial(roles.ID{Role: roles.EngineStore}, wire.Url)
+	conn := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
 	defer conn.Close()
 	store, err := bus.OpenStore(env.Ctx, conn, 1)
 	env.NoError(err)

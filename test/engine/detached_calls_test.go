@@ -194,7 +194,7 @@ func TestAnApprovalThatAnotherUsedIsNotWaitedFor(t *testing.T) {
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
 	wire := env.Wire()
-	conn := env.Dial(roles.AgentID("ada"), wire.Url)
+	conn := env.Dial(roles.AgentID("ada"), wire.URL)
 	defer conn.Close()
 	asker := bus.NewAsker(conn, "ada")
 	defer asker.Close()

@@ -16,7 +16,7 @@ func TestATimerThatFiresBeforeItsRecordIsStored(t *testing.T) {
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
 	wire := env.Wire()
 	wire.LoseAll("MSG.NEXT.KV_pending_permissions.nod-clock") // another engine gets the timer
-	slow := env.Dial(roles.ID{Role: roles.EngineStore}, wire.Url)
+	slow := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
 	env.Wires = append(env.Wires, slow.Close)
 	n := env.Engine(engine.Options{Store: slow})
 	_, err := n.ApplySettings(env.Ctx, rig.Apart(rig.Everybody), "test")

@@ -22,9 +22,9 @@ const noticed = 20 * time.Second
 func twoWays(e *rig.Env, id roles.ID) (*bus.Conn, *rig.Wire) {
 	e.T.Helper()
 	one, other := e.Wire(), e.Wire()
-	conn := e.Dial(id, one.Url+","+other.Url)
+	conn := e.Dial(id, one.URL+","+other.URL)
 	e.Wires = append(e.Wires, conn.Close)
-	if conn.URL() == other.Url {
+	if conn.URL() == other.URL {
 		return conn, other
 	}
 	return conn, one

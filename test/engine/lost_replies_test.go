@@ -30,7 +30,7 @@ func TestAListThatIsLostIsAskedForAgain(t *testing.T) {
 	env := rig.Start(t)
 	env.Agent("ada").Asks(rig.Deploy("S", "1"))
 	w := env.Wire()
-	conn := env.Dial(roles.ID{Role: roles.EngineStore}, w.Url)
+	conn := env.Dial(roles.ID{Role: roles.EngineStore}, w.URL)
 	env.Wires = append(env.Wires, conn.Close)
 	store, err := bus.OpenStore(env.Ctx, conn, 1)
 	env.NoError(err)

@@ -99,7 +99,7 @@ func TestAFreezeNamesWhoHasNotHeardOfIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 4 }) // few calls reach the engine that cannot answer
 	w := env.Wire()
-	deaf := env.Dial(roles.ID{Role: roles.EngineStore}, w.Url)
+	deaf := env.Dial(roles.ID{Role: roles.EngineStore}, w.URL)
 	env.Wires = append(env.Wires, deaf.Close)
 	env.Engine(engine.Options{Store: deaf})
 	w.Hold()

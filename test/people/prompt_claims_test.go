@@ -211,7 +211,7 @@ func TestAClaimLastsForAsLongAsTheChannelTakes(t *testing.T) {
 	env, tg := rig.Start(t, phones), &chat{}
 	wire, sends := env.Wire(), make(chan struct{})
 	wire.LoseAll("+WPI") // so that the queue gives the prompt to another worker too
-	workerOn(env, wire.Url, tg.on(func(schemas.Prompt) {
+	workerOn(env, wire.URL, tg.on(func(schemas.Prompt) {
 		close(sends)
 		env.Passed(time.Now().Add(3 * time.Second))
 	}, nil))
@@ -341,7 +341,7 @@ func TestAWorkerThatComesBackLate(t *testing.T) {
 			sent, returns := make(chan struct{}), make(chan struct{})
 			var once sync.Once
 			wire := env.Wire()
-			workerOn(env, wire.Url, tg.on(nil, func(schemas.Prompt) {
+			workerOn(env, wire.URL, tg.on(nil, func(schemas.Prompt) {
 				once.Do(func() {
 					wire.LoseAll("+WPI", "nod.v1.shown.") // its claim and its progress are not renewed
 					close(sent)

@@ -16,7 +16,7 @@ func TestAViewerThatWasAwayLearnsWhatEnded(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	wire := env.Wire()
-	conn := env.Dial(roles.ConnectorID("web"), wire.Url)
+	conn := env.Dial(roles.ConnectorID("web"), wire.URL)
 	defer conn.Close()
 	system := actors.NewSystem(rig.Quiet())
 	defer system.Stop()

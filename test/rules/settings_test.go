@@ -6,6 +6,7 @@ import (
 
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/bus"
+	_ "github.com/nodbus/nod/embed" // registers the channels, whose settings are checked here
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )

@@ -51,7 +51,7 @@ func TestWhatIsSharedOfAGrantThatIsRevokedMeanwhileIsNotHeld(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
 	wire := env.Wire()
-	slow := env.Dial(roles.ID{Role: roles.EngineStore}, wire.Url)
+	slow := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
 	defer slow.Close()
 	env.Engine(engine.Options{Store: slow})
 	env.Apply(rig.Everybody)

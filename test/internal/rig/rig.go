@@ -10,8 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-
-	_ "github.com/nodbus/nod/embed" // registers the settings of every connector
 )
 
 // Binary is the path of the nod program that MainWithNod built.

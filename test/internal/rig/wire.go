@@ -14,7 +14,7 @@ import (
 // Wire is a TCP proxy between a client and the server. It can hold back the server's
 // messages, lose the client's, and break all connections.
 type Wire struct {
-	Url string
+	URL string
 
 	mu     sync.Mutex
 	free   *sync.Cond
@@ -33,7 +33,7 @@ func (e *Env) Wire() *Wire {
 	e.NoError(err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	e.NoError(err)
-	w := &Wire{Url: "nats://" + l.Addr().String()}
+	w := &Wire{URL: "nats://" + l.Addr().String()}
 	w.free = sync.NewCond(&w.mu)
 	e.Wires = append(e.Wires, func() { _ = l.Close(); w.Cut() })
 	go func() {
