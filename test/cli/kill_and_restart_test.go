@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// kill -9 of everything at random moments of a request's life: afterwards the request
+// is pending with its old deadline, or has its one decision, or was never acknowledged.
+// Asking again under its id returns that state.
+func TestKillNine(t *testing.T) {
+	t.Parallel()
+	const machines = 2
+	kills := 25
+	if testing.Short() {
+		kills = 4
+		t.Log("the short form: 8 kills in place of 50")
+	}
+	for n := range machines {
+		t.Run(fmt.Sprint("machine ", n+1), func(t *testing.T) {
+			t.Parallel()
+			killNine(t, kills)
+		})
+	}
+}
+
+func killNine(t *testing.T, kills int) {
+	m := rig.NewMachine(t)
+	m.StartNod()
+	// The time that a request takes without a kill is the range of the random moments, so
+	// it is measured on this machine. The first request only warms up.
+	var life time.Duration
+	for _, id := range []string{"cold-life", "warm-life"} {
+		begun := time.Now()
+		m.Asked(t, id, "--session", "kill", "--tool", "Frobnicate")
+		_, errs, code := m.Run("allow", id, "--session", "kill")
+		require.Zero(t, code, errs)
+		life = time.Since(begun)
+	}
+	said := map[string]int{}
+	for n := range kills {
+		id := "kill-" + strings.Repeat("x", n/10) + string(rune('a'+n%10)) + "-tool"
+		var asked, answered, decided string
+		var receiptCode, answerCode int
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			asked, _, receiptCode = m.Run(append(rig.Ask("kill", id), "--async")...)
+			if receiptCode == 6 {
+				answered, _, answerCode = m.Run("allow", id, "--session", "kill", "--json")
+			}
+		}()
+		fuse := time.NewTimer(rand.N(life))
+		<-fuse.C
+		m.Kill()
+		m.StartNod()
+		<-done
+
+		decided, errs, code := m.Run(append(rig.Ask("kill", id), "--async")...)
+		switch code {
+		case 6: // pending
+			var again schemas.Receipt
+			require.NoError(t, json.Unmarshal([]byte(decided), &again), errs)
+			if receiptCode == 6 {
+				var first schemas.Receipt
+				require.NoError(t, json.Unmarshal([]byte(asked), &first))
+				require.True(t, first.Deadline.Equal(again.Deadline), "the deadline moved")
+			}
+			require.False(t, receiptCode == 6 && answerCode == 0, "an acknowledged decision was lost")
+			_, errs, code := m.Run("deny", id, "--session", "kill")
+			require.Zero(t, code, errs)
+			said["pending"]++
+		case 0: // allowed, whether or not the allow command was told so
+			var d schemas.Decision
+			require.NoError(t, json.Unmarshal([]byte(decided), &d))
+			require.Equal(t, schemas.Allowed, d.Outcome)
+			if answerCode == 0 && answered != "" {
+				var first schemas.Decision
+				require.NoError(t, json.Unmarshal([]byte(answered), &first))
+				require.Equal(t, first.DecisionID, d.DecisionID)
+			}
+			said["decided"]++
+		default:
+			t.Fatalf("%s: exit %d: %s%s", id, code, decided, errs)
+		}
+	}
+	t.Log(said)
+}
+
+// A waiting nod ask outlives a kill -9 of nod and its restart at another port, without
+// help.
+func TestAWaitingAskOutlivesTheRestart(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	waiting := m.Command(rig.Ask("wait", "waits")...)
+	var out, errs bytes.Buffer
+	waiting.Stdout, waiting.Stderr = &out, &errs
+	require.NoError(t, waiting.Start())
+	require.Eventually(t, func() bool {
+		_, _, code := m.Run("show", "waits", "--json")
+		return code == 0
+	}, rig.Patience, rig.Tick)
+	m.Kill()
+	m.StartNod()
+	_, stderr, code := m.Run("allow", "waits")
+	require.Zero(t, code, stderr)
+	require.NoError(t, waiting.Wait(), errs.String())
+	var d schemas.Decision
+	require.NoError(t, json.Unmarshal(out.Bytes(), &d))
+	require.Equal(t, schemas.Allowed, d.Outcome)
+}
+
+// If a deadline passes while nod is down, the request times out soon after nod is up
+// again.
+func TestADeadlineThatPassedWhileNodWasAway(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	_, stderr, code := m.Run("session", "set", "away", "--timeout", "3s")
+	require.Zero(t, code, stderr)
+	out, _, code := m.Run(append(rig.Ask("away", "late"), "--async")...)
+	require.Equal(t, 6, code)
+	var r schemas.Receipt
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	m.Kill()
+	passed := time.NewTimer(time.Until(r.Deadline) + 100*time.Millisecond)
+	<-passed.C
+	m.StartNod()
+	out, stderr, code = m.Run(rig.Ask("away", "late")...)
+	require.Equal(t, 4, code, out+stderr)
+	require.Contains(t, out, "timed out after 3 seconds")
+}
+
+func TestStoppingIsClean(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	require.NoError(t, m.Up.Process.Signal(os.Interrupt))
+	require.NoError(t, m.Up.Wait())
+	_, stderr, code := m.Run("pending")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "nod is not running")
+}
+
+// Each error that keeps nod from starting is one line that names the remedy.
+func TestWhatKeepsItFromStarting(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	file := filepath.Join(m.Dir, "file")
+	require.NoError(t, os.WriteFile(file, []byte(`{"permisions":{}}`), 0o600))
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"a second one on the directory": {[]string{"up"}, "--data"},
+		"a directory that is a file":    {[]string{"up", "--data", file}, "--data"},
+		"an unreachable server":         {[]string{"up", "--nats-url", "nats://127.0.0.1:1"}, "--nats-url"},
+		"settings with a typing error":  {[]string{"up", "--data", t.TempDir(), "--settings", file}, "permisions"},
+		"an engine without servers":     {[]string{"engine"}, "--nats-url"},
+		"an address that is none":       {[]string{"up", "--listen", "here"}, "127.0.0.1"},
+		"an address that is not here":   {[]string{"up", "--data", t.TempDir(), "--listen", "192.0.2.1:4222"}, "nothing can listen on 192.0.2.1:4222"},
+		"a channel that is none":        {[]string{"pair", "pigeon"}, "there is telegram"},
+		"a channel without a bot":       {[]string{"pair", "telegram"}, "connectors.telegram is not in the settings"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, stderr, code := m.Run(c.args...)
+			require.Equal(t, 1, code, out)
+			require.Contains(t, stderr, c.says)
+			require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+		})
+	}
+}
+
+// A role that waits for its server says so, and says that a signal stopped it.
+func TestARoleThatWaitsSaysSo(t *testing.T) {
+	t.Parallel()
+	c := rig.NewMachine(t).Command("engine", "--nats-url", "nats://127.0.0.1:1")
+	stderr, err := c.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	lines := bufio.NewReader(stderr)
+	line, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "waiting for the NATS server")
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	rest, err := io.ReadAll(lines)
+	require.NoError(t, err)
+	require.Equal(t, "nod: stopped before the command was done\n", string(rest))
+	require.Error(t, c.Wait())
+}
+
+// If a flag names the data directory, nod up says that the other commands need it too.
+func TestUpSaysWhatOtherCommandsNeed(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.Up = m.Command("up", "-q", "--listen", "127.0.0.1:0", "--http", "off", "--data", t.TempDir())
+	out, err := m.Up.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, m.Up.Start())
+	t.Cleanup(m.Kill)
+	var said strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan() && !strings.HasPrefix(lines.Text(), "Stop with"); {
+		said.WriteString(lines.Text() + "\n")
+	}
+	require.Contains(t, said.String(), "  note      nod's other commands find it by --data or NOD_DATA\n")
+}
+
+// Scripts rely on the exit codes and on the output beside them.
+func TestWhatScriptsGoBy(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	out, stderr, code := m.Run("ask", "--session", "s", "--tool", "Read", "--input", `{"file_path":"/x"}`)
+	require.Zero(t, code, stderr)
+	require.Equal(t, "Allowed by the built-in rules.\n", out)
+	out, _, code = m.Run("ask", "--session", "s", "--tool", "Bash", "--input", `{"command":"git status | head"}`)
+	require.Zero(t, code)
+	require.Contains(t, out, "Allowed")
+
+	out, _, code = m.Run(append(rig.Ask("s", "open"), "--async")...)
+	require.Equal(t, 6, code, out)
+	out, _, code = m.Run("pending", "--json")
+	require.Zero(t, code)
+	var rows []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out), &rows))
+	require.Len(t, rows, 1)
+	for _, name := range []string{"pending_id", "session_id", "deadline", "tool_name", "digest"} {
+		require.Contains(t, rows[0], name)
+	}
+	_, stderr, code = m.Run("deny", "open", "-m", "not today")
+	require.Zero(t, code, stderr)
+	out, _, code = m.Run(rig.Ask("s", "open")...)
+	require.Equal(t, 3, code, out)
+	_, stderr, code = m.Run("allow", "open")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "Nothing changed:")
+	require.Contains(t, stderr, "denied this")
+	_, stderr, code = m.Run("show", "nowhere")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "no request nowhere is known")
+
+	waiting := m.Command(rig.Ask("s", "stopped")...)
+	require.NoError(t, waiting.Start())
+	require.Eventually(t, func() bool {
+		_, _, code := m.Run("show", "stopped")
+		return code == 0
+	}, rig.Patience, rig.Tick)
+	require.NoError(t, waiting.Process.Signal(os.Interrupt))
+	_ = waiting.Wait() // its exit code is checked
+	require.Equal(t, 5, waiting.ProcessState.ExitCode(), "stopping the asker withdraws its request")
+	out, _, code = m.Run("ask", "--session", "s", "--permission", "@network", "--reason", "x", "--id", "perm", "--async")
+	require.Equal(t, 6, code, out)
+	_, stderr, code = m.Run("allow", "perm")
+	require.Zero(t, code, stderr)
+	out, _, code = m.Run("ask", "--session", "s", "--permission", "@network", "--reason", "x", "--id", "perm")
+	require.Zero(t, code)
+	require.Equal(t, "Permission granted for network access.\n", out)
+}

@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// The commands about a session's permissions, as a person and a script use them.
+func TestCommandsAboutWhatASessionHolds(t *testing.T) {
+	t.Parallel()
+	m, dir := rig.NewMachine(t), rig.Tree(t)
+	m.StartNod()
+	said := func(code int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		stdout, stderr, got := m.Run(args...)
+		require.Equal(t, code, got, "nod %v: %s%s", args, stdout, stderr)
+		return stdout, stderr
+	}
+
+	// The agent asks for a permission, and it is granted.
+	asking := m.Command("ask", "--session", "S", "--permission", "@write:"+dir+"/in", "--reason", "to build", "--timeout-minutes", "5")
+	errs, err := asking.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, asking.Start())
+	line, err := bufio.NewReader(errs).ReadString('\n')
+	require.NoError(t, err)
+	id := regexp.MustCompile(`nod allow ([a-z0-9]+)`).FindStringSubmatch(line)
+	require.Len(t, id, 2, line)
+	shown, _ := said(0, "show", id[1])
+	require.Contains(t, shown, "@write:"+dir+"/in")
+	said(0, "allow", id[1])
+	require.NoError(t, asking.Wait())
+	out, _ := said(0, "ask", "--session", "S", "--permission", "@read:"+dir+"/in/sub", "--reason", "to read")
+	require.Equal(t, "Permission already granted for read access to "+dir+"/in/sub.\n", out)
+	out, _ = said(0, "session", "show", "S")
+	require.Contains(t, out, "granted  @write:"+dir+"/in, in this session, until it is revoked\n")
+
+	// The grant is shared, checked by a gate, and revoked.
+	out, _ = said(0, "grants", "--json")
+	var grants []schemas.StandingAnswer
+	require.NoError(t, json.Unmarshal([]byte(out), &grants))
+	require.Len(t, grants, 1)
+	_, stderr := said(1, "grant", "--session", "S", "--to", "helper", "--permission", "@write:"+dir, "--reason", "r")
+	require.Contains(t, stderr, "You can only grant permissions you already have.")
+	_, stderr = said(1, "grant", "--session", "S", "--to", "helper", "--permission", "@write:"+dir+"/in", "--reason", "r")
+	require.Contains(t, stderr, "Agent not found: helper")
+	said(0, "ask", "--session", "helper", "--tool", "Read", "--input", `{"file_path":"`+dir+`/in/x"}`)
+	out, _ = said(0, "grant", "--session", "S", "--to", "helper", "--permission", "@write:"+dir+"/in", "--reason", "r")
+	require.Equal(t, "Permission granted to agent helper.\n", out)
+	out, stderr = said(0, "gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@write:"+dir+"/in")
+	require.Empty(t, out+stderr)
+	out, _ = said(0, "gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@network", "--json")
+	require.JSONEq(t, `{"type":"nod.v1.gate_reply","missing":["@network"]}`, out)
+	_, stderr = said(0, "gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@network")
+	require.Contains(t, stderr, "does not hold @network")
+	out, _ = said(0, "gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@write:"+dir+"/in", "--strict")
+	require.Contains(t, out, "already granted")
+	said(0, "revoke", grants[0].GrantID[:6])
+	_, stderr = said(0, "grants")
+	require.Contains(t, stderr, "nothing is allowed or denied beyond one call")
+	out, _ = said(0, "grants", "--all", "--json")
+	require.NoError(t, json.Unmarshal([]byte(out), &grants))
+	require.Len(t, grants, 2)
+	_, stderr = said(1, "revoke", "nosuch")
+	require.Contains(t, stderr, "there is no standing answer nosuch")
+
+	// A strict gate that is denied skips the task.
+	gate := m.Command("gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@network", "--strict")
+	require.NoError(t, gate.Start())
+	var pending []struct {
+		PendingID string `json:"pending_id"`
+	}
+	require.Eventually(t, func() bool {
+		out, _, _ := m.Run("pending", "--json")
+		return json.Unmarshal([]byte(out), &pending) == nil && len(pending) == 1
+	}, rig.Patience, rig.Tick)
+	said(0, "deny", pending[0].PendingID, "-m", "not at night")
+	require.Error(t, gate.Wait())
+	require.Equal(t, 3, gate.ProcessState.ExitCode())
+}

@@ -1,0 +1,222 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// nodes is a cluster of three servers in this process, with an engine at each.
+type nodes struct {
+	t       *testing.T
+	ctx     context.Context
+	servers []*server.Server
+	engines []*engine.Engine
+}
+
+func newNodes(t *testing.T) *nodes {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	n := &nodes{t: t, ctx: ctx}
+	ports := rig.FreePorts(t, 3)
+	var routes []*url.URL
+	for _, p := range ports {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", p)})
+	}
+	for i, p := range ports {
+		s, err := server.NewServer(&server.Options{
+			ServerName: fmt.Sprint("n", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+			JetStream: true, StoreDir: t.TempDir(), Routes: routes,
+			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: p},
+		})
+		require.NoError(t, err)
+		s.Start()
+		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+		n.servers = append(n.servers, s)
+	}
+	for i := range n.servers {
+		n.engine(i)
+	}
+	_, err := n.engines[0].ApplySettings(ctx, rig.Apart(rig.Everybody), "test")
+	require.NoError(t, err)
+	return n
+}
+
+// conn connects to server i first and may reconnect to any other.
+func (n *nodes) conn(i int, inbox string) *bus.Conn {
+	urls := []string{n.servers[i].ClientURL()}
+	for j, s := range n.servers {
+		if j != i {
+			urls = append(urls, s.ClientURL())
+		}
+	}
+	c, err := bus.Connect(n.ctx, bus.Options{URL: strings.Join(urls, ","), Name: inbox, Inbox: inbox, Log: rig.Quiet()})
+	require.NoError(n.t, err)
+	n.t.Cleanup(c.Close)
+	return c
+}
+
+func (n *nodes) engine(i int) {
+	sys := actors.NewSystem(rig.Quiet())
+	conn := n.conn(i, fmt.Sprint("_INBOX.engine", i))
+	e, err := engine.Start(n.ctx, engine.Options{Edge: conn, Store: conn, Replicas: 3, System: sys, Version: "0.0.0", Log: rig.Quiet()})
+	require.NoError(n.t, err)
+	n.engines = append(n.engines, e)
+	n.t.Cleanup(func() {
+		require.NoError(n.t, e.Stop(context.Background()))
+		sys.Stop()
+	})
+}
+
+// stepDowns makes the leader of the records step down every 400 ms until stop is
+// called, which returns the number of step-downs.
+func (n *nodes) stepDowns() (stop func() int64) {
+	nc, err := nats.Connect(n.servers[0].ClientURL())
+	require.NoError(n.t, err)
+	n.t.Cleanup(nc.Close)
+	ctx, cancel := context.WithCancel(n.ctx)
+	var times atomic.Int64
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(400 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if _, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN.KV_pending_permissions", nil); err == nil {
+				times.Add(1)
+			}
+		}
+	})
+	return func() int64 { cancel(); wg.Wait(); return times.Load() }
+}
+
+// Answers, withdrawals and deadlines meet while the leader of the records keeps
+// changing: every acknowledged decision is the stored one, and every asker hears it.
+func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
+	requests := 300
+	if testing.Short() {
+		requests = 60
+		t.Log("the short form: 60 requests instead of 300; the winners are not checked, since under the race detector the clock may win every race")
+	}
+	n := newNodes(t)
+	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")
+	t.Cleanup(asker.Close)
+	desks := map[string]*connector.Desk{
+		"ann": connector.NewDesk(n.conn(2, "_INBOX.connector.terminal"), "terminal"),
+		"bob": connector.NewDesk(n.conn(0, "_INBOX.connector.web"), "web"),
+	}
+	store, err := bus.OpenStore(n.ctx, n.conn(1, "_INBOX.looking"), 3)
+	require.NoError(t, err)
+	ahead, err := store.BrokerTime(n.ctx)
+	require.NoError(t, err)
+
+	stop := n.stepDowns()
+	outcomes := map[schemas.Outcome]int{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	room := make(chan struct{}, 150)
+	for i := range requests {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			outcome, err := n.storm(asker, desks, store, i, ahead)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			outcomes[outcome]++
+		})
+	}
+	wg.Wait()
+	times := stop()
+	t.Log(outcomes, "with", times, "step-downs")
+	require.NotZero(t, times)
+	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
+		require.True(t, testing.Short() || outcomes[o] > 0, "no request ended %s, so the race was not real", o)
+	}
+}
+
+// storm has both approvers and the agent decide one request at once near its
+// deadline, and returns the outcome.
+func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store *bus.Store, i int, ahead time.Duration) (schemas.Outcome, error) {
+	r := rig.Permission(fmt.Sprint("S", i%10), bus.NewID(), "to fetch", fmt.Sprint("@read:/", i))
+	r.Host, r.TimeoutSeconds = "elsewhere", 5
+	asked, err := asker.Submit(n.ctx, r)
+	if err != nil {
+		return "", err
+	}
+	if asked.Receipt.Revision != 0 { // zero if an election took so long that the request has timed out
+		<-time.After(time.Until(asked.Receipt.Deadline) - ahead + rand.N(1200*time.Millisecond) - time.Second)
+	}
+	var mu sync.Mutex
+	told := map[string]string{} // the decision's id that each party got
+	tell := func(who string, d schemas.Decision, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		var refused *schemas.Error
+		switch {
+		case err == nil:
+			told[who] = d.DecisionID
+		case errors.As(err, &refused) && refused.Decision() != nil:
+			told[who] = refused.Decision().DecisionID
+		}
+	}
+	var wg sync.WaitGroup
+	for who, option := range map[string]string{"ann": "allow_once", "bob": "reject_once"} {
+		wg.Go(func() {
+			d, err := desks[who].Answer(n.ctx, schemas.Answer{
+				SessionID: r.SessionID, PendingID: r.PendingID, Digest: asked.Receipt.Digest, OptionID: option, From: schemas.From{UserID: who},
+			})
+			tell(who, d, err)
+		})
+	}
+	if i%2 == 0 {
+		wg.Go(func() {
+			d, err := asker.Withdraw(n.ctx, r.SessionID, r.PendingID, "changed my mind")
+			tell("withdrawal", d, err)
+		})
+	}
+	d, err := asked.Await(n.ctx)
+	wg.Wait()
+	if err != nil {
+		return "", fmt.Errorf("%s heard nothing: %w", asked.Key, err)
+	}
+	told["asker"] = d.DecisionID
+	entry, err := store.Records.Get(n.ctx, asked.Key)
+	if err != nil || entry.Record.Decision == nil {
+		return "", fmt.Errorf("%s has no outcome: %w", asked.Key, err)
+	}
+	stored := entry.Record.Decision
+	for who, id := range told {
+		if id != stored.DecisionID {
+			return stored.Outcome, fmt.Errorf("%s: %s got decision %s, but the stored one is %s, %s", asked.Key, who, id, stored.DecisionID, stored.Outcome)
+		}
+	}
+	if d.Outcome != stored.Outcome {
+		return stored.Outcome, fmt.Errorf("%s: the asker heard %s, but the stored outcome is %s", asked.Key, d.Outcome, stored.Outcome)
+	}
+	return stored.Outcome, nil
+}

@@ -1,0 +1,255 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// stuck takes fired timers like an engine that then hangs for good. holds returns the
+// keys of the timers it has taken.
+func stuck(e *rig.Env) (holds func() []string) {
+	e.T.Helper()
+	store, err := bus.OpenStore(e.Ctx, e.Dial(roles.ID{Role: roles.EngineStore}, e.Server.URL()), 1)
+	e.NoError(err)
+	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // the time engines allow
+	e.NoError(err)
+	var mu sync.Mutex
+	var held []string
+	stop, err := queue.Consume(func(d *bus.Delivery) {
+		fired, _ := store.Records.Fired(d)
+		mu.Lock()
+		defer mu.Unlock()
+		held = append(held, fired.Key)
+	})
+	e.NoError(err)
+	e.Wires = append(e.Wires, stop)
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(held)
+	}
+}
+
+// firedAndHeld asks until a hanging engine holds a fired timer, and returns the key of
+// the timer's record.
+func firedAndHeld(e *rig.Env, ask func(id string) *rig.Question) (key string) {
+	e.T.Helper()
+	holds := stuck(e)
+	e.Timeout("S", time.Second)
+	for i := 0; len(holds()) == 0; i++ { // the running engine takes some timers too
+		q := ask(fmt.Sprint("q-", i))
+		e.Soon("its timer has fired", func() bool {
+			return slices.Contains(holds(), q.Key) || e.Stored(q.Key).Record.Decision != nil
+		})
+	}
+	key = holds()[0]
+	e.NotContains(e.Armed(), key)
+	return key
+}
+
+// A hanging engine holds the fired timer of a request. The request is still listed as
+// pending, and a freeze denies it.
+func TestWhatAStoppedEngineHoldsIsPendingAndFrozen(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	key := firedAndHeld(env, func(id string) *rig.Question { return ada.Asks(rig.Deploy("S", id)) })
+
+	pending, err := env.Ann().Pending(env.Ctx, schemas.Query{})
+	env.NoError(err)
+	env.Len(pending, 1)
+	env.Equal(key, pending[0].Key())
+	frozen, err := env.Ann().Freeze(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
+	env.NoError(err)
+	env.Equal(1, frozen.Denied)
+	env.False(frozen.Unfinished)
+	env.Equal("frozen by Ann", env.Stored(key).Record.Decision.By.Name)
+}
+
+// A request whose timer a hanging engine holds still ends with the host's session.
+func TestWhatAStoppedEngineHoldsEndsWhenTheHostGoesOn(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	key := firedAndHeld(env, func(id string) *rig.Question {
+		r := rig.Deploy("S", id)
+		r.HostAsks = true
+		return ada.Asks(r)
+	})
+	_, err := ada.Asker.HostResolved(env.Ctx, schemas.HostResolved{SessionID: "S", WholeSession: true, Reason: "over"})
+	env.NoError(err)
+	env.NotNil(env.Stored(key).Record.Decision, "the request is still pending")
+}
+
+// An engine that had not heard of a freeze stores a request. The thaw denies it first,
+// so that it cannot be allowed afterwards.
+func TestAThawComesAfterTheLastDenial(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	q := env.Agent("ada").Asks(rig.Deploy("S", "template"))
+	_, err := env.Ann().Freeze(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
+	env.NoError(err)
+	late := env.Stored(q.Key).Record
+	deadline := schemas.Event{At: late.Deadline, Kind: schemas.EventDeadline}
+	late.Decision, late.NextEvent = nil, &deadline
+	late.Question, late.Waiters = "", []schemas.Waiter{{PendingID: "late", Digest: late.Digest, Deadline: late.Deadline}}
+	_, err = env.Store.Records.Create(env.Ctx, bus.Entry{Key: "S.late", Record: late})
+	env.NoError(err)
+
+	_, err = env.Ann().Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
+	env.NoError(err)
+	d := env.Stored("S.late").Record.Decision
+	env.NotNil(d, "the request is still pending after the thaw")
+	env.Equal(schemas.Denied, d.Outcome)
+}
+
+// The pages of a listing hold all pending requests. A request that changes between two
+// pages is in a later page, in its new version.
+func TestPagesOfWhatIsPending(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	const n = 20
+	for i := range n {
+		ada.Asks(rig.Deploy("S", fmt.Sprintf("q-%02d", i)))
+	}
+	ada.Asks(rig.Deploy("T", "other"))
+	terminal := env.Conn(roles.ConnectorID("terminal"))
+	next := func(after string) (page schemas.Page, err error) {
+		err = terminal.CallInto(env.Ctx, schemas.QuerySubject("terminal", schemas.QueryPending), schemas.Query{
+			Type: schemas.TypeQuery, SessionID: "S", After: after, Limit: 6,
+		}, &page)
+		return page, err
+	}
+	seen := map[string]uint64{}
+	var pages []int
+	for after := ""; ; {
+		page, err := next(after)
+		env.NoError(err)
+		pages = append(pages, len(page.Prompts))
+		for _, p := range page.Prompts {
+			env.Greater(p.Revision, seen[p.Key()])
+			seen[p.Key()] = p.Revision
+		}
+		if after == "" { // change one listed record and one that is not listed yet
+			for _, key := range []string{"S.q-00", "S.q-19"} {
+				_, err := env.Store.Records.Update(env.Ctx, env.Stored(key))
+				env.NoError(err)
+			}
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	env.Equal([]int{6, 6, 6, 3}, pages)
+	env.Len(seen, n)
+	env.Equal(env.Stored("S.q-19").Revision, seen["S.q-19"])
+	_, err := next("S.q-03")
+	env.Refusal(err, schemas.CodeValidation)
+
+	all, err := env.Ann().Pending(env.Ctx, schemas.Query{Limit: 6})
+	env.NoError(err)
+	env.Len(all, n+1)
+}
+
+// The pages of a listing share scans, and include requests stored between two pages.
+func TestPagesShareScans(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	const n = 20
+	var asked []*rig.Question
+	for i := range n {
+		asked = append(asked, ada.Asks(rig.Deploy("S", fmt.Sprintf("q-%02d", i))))
+	}
+	env.Soon("all are stored", env.OutboxIdle)
+	var scans atomic.Int64
+	nc := env.RawConn(roles.ID{Role: roles.OwnerStore})
+	_, err := nc.Subscribe("$JS.API.CONSUMER.CREATE.KV_pending_permissions.>", func(*nats.Msg) { scans.Add(1) })
+	env.NoError(err)
+	env.NoError(nc.Flush())
+	terminal := env.Conn(roles.ConnectorID("terminal"))
+	var seen []string
+	q := schemas.Query{Type: schemas.TypeQuery, Limit: 1}
+	for page := 0; ; page++ {
+		var p schemas.Page
+		env.NoError(terminal.CallInto(env.Ctx, schemas.QuerySubject("terminal", schemas.QueryPending), q, &p))
+		for _, prompt := range p.Prompts {
+			seen = append(seen, prompt.PendingID)
+		}
+		switch page {
+		case 5: // stored after the requests that the scan found ahead
+			ada.Asks(rig.Deploy("S", "late"))
+		case 6: // found ahead by the scan, but decided before its page
+			env.Ann().Allows(asked[12])
+		}
+		if q.After = p.Next; q.After == "" {
+			break
+		}
+	}
+	env.NotContains(seen, "q-12")
+	env.Contains(seen, "late")
+	env.Len(seen, n)
+	env.NoError(nc.Flush())
+	env.LessOrEqual(scans.Load(), int64(5), "more scans than those of the first page, of the second, and for records stored later")
+}
+
+// Each page has a timeout of its own, also in a context without a deadline.
+func TestEachPageHasItsTime(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	desk := connector.NewDesk(env.Conn(roles.ConnectorID("terminal")), "terminal")
+	desk.PageTimeout = time.Nanosecond
+	_, err := desk.Pending(context.Background(), schemas.Query{})
+	env.Error(err)
+	desk.PageTimeout = time.Minute
+	_, err = desk.Pending(env.Ctx, schemas.Query{})
+	env.NoError(err)
+}
+
+// A scan that begins after a write was acknowledged finds the write, at each of three
+// servers, while the leader keeps changing.
+func TestAScanFindsWhatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	n := newNodes(t)
+	var stores []*bus.Store
+	for i := range n.servers {
+		store, err := bus.OpenStore(n.ctx, n.conn(i, fmt.Sprint("_INBOX.scan", i)), 3)
+		require.NoError(t, err)
+		stores = append(stores, store)
+	}
+	deadline := time.Now().UTC().Add(time.Hour)
+	record := schemas.Record{
+		Type: schemas.TypeRecord, Agent: "ada", Request: []byte("{}"), Digest: schemas.AnyDigest, Risk: schemas.RiskLow, Tier: schemas.TierDisconnected,
+		Deadline: deadline, NextEvent: &schemas.Event{At: deadline, Kind: schemas.EventDeadline},
+	}
+	stop := n.stepDowns()
+	var stored uint64
+	for i, began := 0, time.Now(); i < 60 || time.Since(began) < 3*time.Second; i++ {
+		key := schemas.Key("scan", fmt.Sprint("q", i))
+		revision, err := stores[i%3].Records.Create(n.ctx, bus.Entry{Key: key, Record: record})
+		require.NoError(t, err)
+		var found []bus.Found
+		require.NoError(t, stores[(i+1)%3].Records.Scan(n.ctx, "scan", stored, func(r bus.Found) bool {
+			found = append(found, r)
+			return true
+		}))
+		require.Equal(t, []bus.Found{{Key: key, Revision: revision}}, found)
+		stored = revision
+	}
+	require.NotZero(t, stop())
+}

@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// A deleted consumer of a queue is created again, for engines and for carriers.
+func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
+	shown := env.Carrier()
+	lose := func(stream, consumer string) {
+		env.NoError(env.Raw.DeleteConsumer(env.Ctx, stream, consumer))
+	}
+	lose("KV_pending_permissions", "nod-outbox")
+	lose("KV_pending_permissions", "nod-clock")
+	lose("permission_prompts", "tg")
+	env.Registers("tg", "carrier", false) // as a worker does every few seconds
+	env.Timeout("S", 2*time.Second)
+	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
+	env.Soon("the carrier is given its prompt", func() bool { return shown.Times(q.Key, q.Receipt.Revision) > 0 })
+	q.Ends(schemas.TimedOut)
+}
+
+// If a queue's pull request is lost on its way to the server, the queue pulls again.
+func TestAPullThatIsLostIsRepeated(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
+	w := env.Wire()
+	conn := env.Dial(roles.ID{Role: roles.EngineStore}, w.URL)
+	env.Wires = append(env.Wires, conn.Close)
+	store, err := bus.OpenStore(env.Ctx, conn, 1)
+	env.NoError(err)
+	queue, err := store.Records.Outbox(env.Ctx, time.Minute)
+	env.NoError(err)
+	w.Lose(".MSG.NEXT.")
+	began, delivered := time.Now(), make(chan struct{}, 1)
+	end, err := queue.Consume(func(d *bus.Delivery) { d.Done(); delivered <- struct{}{} })
+	env.NoError(err)
+	t.Cleanup(end)
+	env.Soon("the pull is lost", w.HasLost)
+	storeRecord(t, env.Ctx, store.Records, "S.1")
+	select {
+	case <-delivered:
+		t.Log("after", time.Since(began))
+	case <-time.After(20 * time.Second): // nats.go alone takes 30
+		t.Fatal("the queue did not pull again within 20 s")
+	}
+}
+
+// storeRecord stores a pending record directly, without a request.
+func storeRecord(t *testing.T, ctx context.Context, records *bus.Records, key string) {
+	t.Helper()
+	deadline := time.Now().UTC().Add(time.Hour)
+	_, err := records.Create(ctx, bus.Entry{Key: key, Record: schemas.Record{
+		Type: schemas.TypeRecord, Agent: "ada", Request: []byte("{}"), Digest: schemas.AnyDigest, Risk: schemas.RiskLow, Tier: schemas.TierDisconnected,
+		Deadline: deadline, NextEvent: &schemas.Event{At: deadline, Kind: schemas.EventDeadline},
+	}})
+	require.NoError(t, err)
+}
+
+// records opens the stores, with three replicas, through one server's address.
+func (c *cluster) records(ctx context.Context, url string) *bus.Records {
+	id := roles.ID{Role: roles.EngineStore}
+	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "test", Creds: filepath.Join(c.dir, "keys", "engine-store.nk"), Inbox: id.InboxPrefix(), Wait: time.Minute, Log: rig.Quiet()})
+	require.NoError(c.t, err)
+	c.t.Cleanup(conn.Close)
+	store, err := bus.OpenStore(ctx, conn, 3)
+	require.NoError(c.t, err)
+	return store.Records
+}
+
+// leads returns the number of the server that leads a consumer of the records.
+func (c *cluster) leads(ctx context.Context, url, consumer string) (leader int) {
+	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
+	require.NoError(c.t, err)
+	nc, err := nats.Connect(url, key, nats.CustomInboxPrefix("_INBOX.engine-store"))
+	require.NoError(c.t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(c.t, err)
+	require.Eventually(c.t, func() bool {
+		info, err := js.Consumer(ctx, "KV_pending_permissions", consumer)
+		if err != nil || info.CachedInfo().Cluster.Leader == "" {
+			return false
+		}
+		leader = int(info.CachedInfo().Cluster.Leader[1] - '0')
+		return true
+	}, rig.Patience, rig.Tick)
+	return leader
+}
+
+// The server that leads a queue's consumer hangs, while the server that the queue is
+// connected to goes on. Another server serves the queue within 25 s.
+func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("left out with -short: three servers as processes")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c := newCluster(t)
+	urls := strings.Split(c.urls, ",")
+	_, err := c.records(ctx, urls[0]).Outbox(ctx, time.Minute)
+	require.NoError(t, err)
+	leader := c.leads(ctx, urls[0], "nod-outbox")
+	records := c.records(ctx, urls[(leader+1)%3])
+	queue, err := records.Outbox(ctx, time.Minute)
+	require.NoError(t, err)
+	var mu sync.Mutex
+	heard := map[string]time.Time{}
+	end, err := queue.Consume(func(d *bus.Delivery) {
+		entry, err := records.Entry(d)
+		if err == nil {
+			mu.Lock()
+			heard[entry.Key] = time.Now()
+			mu.Unlock()
+		}
+		d.Done()
+	})
+	require.NoError(t, err)
+	t.Cleanup(end)
+	at := func(key string) time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return heard[key]
+	}
+	storeRecord(t, ctx, records, "S.before")
+	require.Eventually(t, func() bool { return !at("S.before").IsZero() }, rig.Patience, rig.Tick)
+
+	stopped := time.Now()
+	require.NoError(t, c.servers[leader].Process.Signal(syscall.SIGSTOP))
+	storeRecord(t, ctx, records, "S.after")
+	stored := time.Now()
+	// An election takes up to 10 s.
+	require.Eventually(t, func() bool { return !at("S.after").IsZero() }, 25*time.Second-time.Since(stopped), rig.Tick)
+	t.Logf("stored %s after the stop, delivered %s after that", stored.Sub(stopped).Round(time.Millisecond), at("S.after").Sub(stored).Round(time.Millisecond))
+}

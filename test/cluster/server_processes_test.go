@@ -1,0 +1,285 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// cluster is a set of nats-server processes, configured with the output of nod keys
+// config, for nod's roles to connect to.
+type cluster struct {
+	t       *testing.T
+	dir     string
+	nod     string
+	server  string
+	urls    string
+	servers []*exec.Cmd
+}
+
+// natsServer builds nats-server once, beside nod, and returns its path.
+var natsServer = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(rig.Binary), "nats-server")
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build nats-server: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func newCluster(t *testing.T) *cluster {
+	c := configure(t, 3)
+	for n := range 3 {
+		c.servers = append(c.servers, c.serve(n))
+	}
+	return c
+}
+
+// configure writes the keys and the configuration of a cluster, and starts no server.
+func configure(t *testing.T, servers int) *cluster {
+	server, err := natsServer()
+	require.NoError(t, err)
+	c := &cluster{t: t, dir: t.TempDir(), nod: rig.Binary, server: server}
+	accounts, err := exec.Command(rig.Binary, "keys", "config", "--data", c.dir).Output()
+	require.NoError(t, err)
+	ports := rig.FreePorts(t, 2*servers)
+	var urls, routes []string
+	for n := range servers {
+		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[n]))
+		routes = append(routes, fmt.Sprintf("nats://127.0.0.1:%d", ports[servers+n]))
+	}
+	c.urls = strings.Join(urls, ",")
+	for n := range servers {
+		config := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:%d\njetstream { store_dir: %q, sync_interval: always }\n%s",
+			n, ports[n], filepath.Join(c.dir, fmt.Sprint("js", n)), accounts)
+		if servers > 1 {
+			config += fmt.Sprintf("\ncluster { name: c, listen: 127.0.0.1:%d, routes: [%s] }\n", ports[servers+n], strings.Join(routes, ","))
+		}
+		require.NoError(t, os.WriteFile(c.config(n), []byte(config), 0o600))
+	}
+	return c
+}
+
+func (c *cluster) config(n int) string { return filepath.Join(c.dir, fmt.Sprintf("n%d.conf", n)) }
+
+func (c *cluster) serve(n int) *exec.Cmd { return c.begin(exec.Command(c.server, "-c", c.config(n))) }
+
+// begin starts a process that ends with the test.
+func (c *cluster) begin(p *exec.Cmd) *exec.Cmd {
+	require.NoError(c.t, p.Start())
+	c.t.Cleanup(func() { stop(p) })
+	return p
+}
+
+func stop(p *exec.Cmd) {
+	_ = p.Process.Kill() // it may have ended
+	_ = p.Wait()
+}
+
+func (c *cluster) command(key string, args ...string) *exec.Cmd {
+	p := exec.Command(c.nod, append(args, "--creds", filepath.Join(c.dir, "keys", key+".nk"))...)
+	p.Env = append(os.Environ(), "NOD_URL="+c.urls, "NOD_DATA="+c.dir)
+	return p
+}
+
+// engine starts an engine; up receives its first line of output.
+func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
+	p = c.command("engine", "engine", "--replicas", fmt.Sprint(replicas), "--store-creds", filepath.Join(c.dir, "keys", "engine-store.nk"))
+	return p, c.says(p)
+}
+
+// says starts a process. The channel receives the first line of its stdout, or all of
+// its stderr if it ends without such a line.
+func (c *cluster) says(p *exec.Cmd) <-chan string {
+	out, err := p.StdoutPipe()
+	require.NoError(c.t, err)
+	complaints, err := p.StderrPipe()
+	require.NoError(c.t, err)
+	said, complained := make(chan string, 1), make(chan string, 1)
+	c.begin(p)
+	go func() {
+		all, _ := io.ReadAll(complaints) // cut short if the process is killed
+		complained <- string(all)
+	}()
+	go func() {
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			line = <-complained
+		}
+		said <- line
+	}()
+	return said
+}
+
+// letsMeAnswer applies settings in which the user who runs the tests is an approver.
+func (c *cluster) letsMeAnswer() {
+	settings := filepath.Join(c.dir, "s.json")
+	require.NoError(c.t, os.WriteFile(settings, rig.Apart("{}"), 0o600))
+	_, err := c.run("owner", "settings", "apply", settings)
+	require.NoError(c.t, err)
+}
+
+// pending returns the ids of the pending requests, or none if the command fails.
+func (c *cluster) pending() (ids []string) {
+	out, err := c.run("terminal", "pending", "--json")
+	if err != nil {
+		return nil // a server is gone: the caller tries again
+	}
+	var rows []struct {
+		ID string `json:"pending_id"`
+	}
+	require.NoError(c.t, json.Unmarshal([]byte(out), &rows))
+	for _, r := range rows {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// asks starts nod ask; the channel receives the decision that it prints.
+func (c *cluster) asks(id string) <-chan schemas.Decision {
+	decided := make(chan schemas.Decision, 1)
+	go func() {
+		defer close(decided)
+		out, err := c.run("agent-local", "ask", "--session", "cluster", "--tool", "Frobnicate", "--id", id, "--json")
+		var d schemas.Decision
+		if assert.NoError(c.t, err, id) && assert.NoError(c.t, json.Unmarshal([]byte(out), &d)) {
+			decided <- d
+		}
+	}()
+	return decided
+}
+
+func (c *cluster) run(key string, args ...string) (string, error) {
+	p := c.command(key, args...)
+	var errs bytes.Buffer
+	p.Stderr = &errs
+	out, err := p.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, &errs)
+	}
+	return string(out), err
+}
+
+// leader returns the index of the server that leads the stream of the records.
+func (c *cluster) leader() int {
+	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
+	require.NoError(c.t, err)
+	nc, err := nats.Connect(c.urls, key, nats.CustomInboxPrefix("_INBOX.engine-store"))
+	require.NoError(c.t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(c.t, err)
+	stream, err := js.Stream(c.t.Context(), "KV_pending_permissions")
+	require.NoError(c.t, err)
+	return int(stream.CachedInfo().Cluster.Leader[1] - '0')
+}
+
+// Two engines on three servers: the leader of the records and one engine are
+// killed in the middle of 50 requests, and every asker gets its decision.
+func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("left out with -short: three servers and two engines as processes")
+	}
+	const requests = 50
+	c := newCluster(t)
+	first, up1 := c.engine(3)
+	_, up2 := c.engine(3)
+	for _, up := range []<-chan string{up1, up2} {
+		require.Contains(t, <-up, "an engine is up")
+	}
+	c.letsMeAnswer()
+
+	var all sync.WaitGroup
+	for n := range requests {
+		all.Go(func() {
+			d := <-c.asks(fmt.Sprintf("request-%02d", n)) // no id is a prefix of another
+			assert.Equal(t, schemas.Allowed, d.Outcome)
+		})
+	}
+	require.Eventually(t, func() bool { return len(c.pending()) > requests/3 }, time.Minute, 50*time.Millisecond)
+	stop(c.servers[c.leader()])
+	stop(first)
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	deadline := time.After(2 * time.Minute)
+	for {
+		for _, id := range c.pending() {
+			_, _ = c.run("terminal", "allow", id) // a lost answer leaves its request pending: answer it again
+		}
+		select {
+		case <-done:
+			return
+		case <-deadline:
+			t.Fatal("an asker still waits")
+		default:
+		}
+	}
+}
+
+// Engines and connectors that start before any server wait for one, and then a request
+// is asked and answered.
+func TestRolesStartBeforeTheirServers(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("left out with -short: servers and roles as processes")
+	}
+	c := configure(t, 3)
+	engine, up := c.engine(3)
+	terminal := c.says(c.command("terminal", "connector", "terminal"))
+	require.NotNil(t, engine.Process)
+	for n := range 3 { // one after another
+		c.servers = append(c.servers, c.serve(n))
+	}
+	require.Contains(t, <-up, "an engine is up")
+	require.Contains(t, <-terminal, "the connector terminal is up")
+	c.letsMeAnswer()
+	decided := c.asks("early-bird")
+	require.Eventually(t, func() bool { return len(c.pending()) == 1 }, time.Minute, 50*time.Millisecond)
+	_, err := c.run("terminal", "allow", "early-bird")
+	require.NoError(t, err)
+	require.Equal(t, schemas.Allowed, (<-decided).Outcome)
+}
+
+// The broker alone is killed and started again: askers go on waiting, and an answer
+// given while it is down fails with an error.
+func TestARestartOfTheBrokerAloneCostsAWait(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("left out with -short: a server and roles as processes")
+	}
+	c := configure(t, 1)
+	c.servers = append(c.servers, c.serve(0))
+	_, up := c.engine(1)
+	require.Contains(t, <-up, "an engine is up")
+	c.letsMeAnswer()
+	first, second := c.asks("first-one"), c.asks("second-one")
+	require.Eventually(t, func() bool { return len(c.pending()) == 2 }, time.Minute, 50*time.Millisecond)
+
+	stop(c.servers[0])
+	_, away := c.run("terminal", "deny", "second-one")
+	require.ErrorContains(t, away, "nod: ", "the answer is not stored, and the command says so")
+	c.servers[0] = c.serve(0)
+	require.Eventually(t, func() bool { return len(c.pending()) == 2 }, time.Minute, 50*time.Millisecond)
+	for id, decided := range map[string]<-chan schemas.Decision{"first-one": first, "second-one": second} {
+		_, err := c.run("terminal", "allow", id)
+		require.NoError(t, err)
+		require.Equal(t, schemas.Allowed, (<-decided).Outcome, id)
+	}
+}

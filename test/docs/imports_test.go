@@ -1,0 +1,141 @@
+package docs
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/nodbus/nod"
+
+// pkg is one package in the output of go list.
+type pkg struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+	Deps                               []string
+}
+
+func packages(t *testing.T) []pkg {
+	list := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", "./...")
+	list.Dir = "../.."
+	out, err := list.Output()
+	require.NoError(t, err)
+	var all []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		err := dec.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all = append(all, p)
+	}
+}
+
+// in reports whether an import path matches a pattern. A pattern that ends in
+// "/..." also matches all packages below it.
+func in(importPath string, patterns ...string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		p = path.Join(module, p)
+		if below, ok := strings.CutSuffix(p, "/..."); ok {
+			return importPath == below || strings.HasPrefix(importPath, below+"/")
+		}
+		return importPath == p
+	})
+}
+
+// mayImport lists the packages of nod that each may import. The first match counts.
+var mayImport = []struct {
+	what string
+	may  []string
+}{
+	{"schemas/...", nil},
+	{"bus/roles", []string{"schemas"}},
+	{"bus", []string{"schemas", "bus/roles"}},
+	{"actors/policy/pathname", nil},
+	{"actors/policy/tools", []string{"schemas"}},
+	{"actors/policy", []string{"actors/policy/pathname", "actors/policy/tools", "schemas"}},
+	{"actors/engine", []string{"actors", "actors/policy", "bus", "schemas"}},
+	{"actors/connector", []string{"actors", "bus", "schemas", "connectors/people"}},
+	{"actors/agent", []string{"actors", "bus", "schemas"}},
+	{"actors", []string{"bus", "schemas"}},
+	{"connectors/httpserve", nil},
+	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/httpserve"}},
+	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve"}},
+	{"connectors/agents/...", []string{"schemas", "connectors/agents"}},
+	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas"}},
+	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
+	{"", []string{"bus/...", "schemas"}}, // the Go client
+	{"examples/...", []string{"", "actors", "actors/connector", "bus/...", "connectors/people", "schemas"}},
+	{"cmd/...", []string{"..."}},
+	{"test/...", []string{"..."}},
+}
+
+func TestImportsGoOneWay(t *testing.T) {
+	for _, p := range packages(t) {
+		i := slices.IndexFunc(mayImport, func(row struct {
+			what string
+			may  []string
+		}) bool {
+			return in(p.ImportPath, row.what)
+		})
+		require.GreaterOrEqual(t, i, 0, "%s has no row in mayImport: add one", p.ImportPath)
+		for _, imported := range p.Imports {
+			if in(imported, "...") && !in(imported, mayImport[i].may...) {
+				t.Errorf("%s may not import %s", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+func TestOnlyOneWayToEachLibrary(t *testing.T) {
+	owners := map[string][]string{
+		"github.com/nats-io/nats.go":            {"bus/...", "test/..."},
+		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
+		"github.com/asynkron/protoactor-go":     {"actors/..."},
+		"mvdan.cc/sh":                           {"actors/policy"},
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // the latter's tests
+		"github.com/alecthomas/kong":            {"cmd/..."},
+		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
+		"github.com/chromedp":                   {"connectors/people/web"}, // its tests
+		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode"},
+		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
+		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
+		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // tests
+		"github.com/anishathalye/porcupine":     {"test/chaos"},                        // tests
+		"charm.land/":                           {"connectors/people/inbox"},
+		"github.com/charmbracelet/":             {"connectors/people/inbox"},
+	}
+	for _, p := range packages(t) {
+		for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			for library, may := range owners {
+				if strings.HasPrefix(imported, library) && !in(p.ImportPath, may...) {
+					t.Errorf("%s may not import %s: only %v may", p.ImportPath, imported, may)
+				}
+			}
+		}
+	}
+}
+
+func TestTheClientBringsNoActors(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.ImportPath == module {
+			for _, dep := range p.Deps {
+				require.False(t, strings.HasPrefix(dep, "github.com/asynkron/"), dep)
+			}
+		}
+	}
+}
+
+func TestNoPackageIsADrawer(t *testing.T) {
+	for _, p := range packages(t) {
+		require.NotContains(t, []string{"util", "utils", "common", "helpers", "types", "misc"}, path.Base(p.ImportPath), p.ImportPath)
+	}
+}

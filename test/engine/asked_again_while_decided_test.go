@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// meanwhile starts act and waits until env's only engine has read the question under
+// key. It then stores a decision of that question, as another engine would, so that
+// the first engine goes on with an outdated record.
+func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, option string, act func()) schemas.Decision {
+	e.T.Helper()
+	heard := wire.HoldOn("KV_pending_permissions.$KV.pending_permissions." + key + " ")
+	done := make(chan struct{})
+	go func() { defer close(done); act() }()
+	<-heard
+	entry := e.Stored(key)
+	session, id := schemas.SplitKey(key)
+	d := schemas.Decision{
+		Type: schemas.TypeDecision, SessionID: session, PendingID: id, DecisionID: bus.NewID(), Outcome: outcome, Digest: entry.Record.Digest,
+		OptionID: option, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}, DecidedAt: entry.Record.Deadline.Add(-1),
+	}
+	entry.Record.Decision, entry.Record.NextEvent = &d, nil
+	_, err := e.Store.Records.Decide(e.Ctx, entry)
+	e.NoError(err)
+	wire.Release()
+	<-done
+	return d
+}
+
+// startWired starts an env whose only engine reaches the stores through the wire.
+func startWired(t *testing.T) (*rig.Env, *rig.Wire) {
+	t.Helper()
+	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
+	wire := env.Wire()
+	store := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
+	n := env.Engine(engine.Options{Store: store})
+	n.Close = append(n.Close, store.Close)
+	_, err := n.ApplySettings(env.Ctx, rig.Apart(fewer), "test")
+	env.NoError(err)
+	return env, wire
+}
+
+// A question is decided while a detached call asks again: the call gets the decision.
+func TestAskingAgainWhileItIsDecidedHearsTheDecision(t *testing.T) {
+	t.Parallel()
+	env, wire := startWired(t)
+	ada := env.Agent("ada")
+	ada.Asks(rig.Deploy("S", "first"))
+	ada.Detaches(rig.Deploy("S", "second"))
+	env.Soon("the outbox is idle", env.OutboxIdle)
+	var reply bus.Reply
+	var err error
+	d := meanwhile(env, wire, "S.first", schemas.Denied, "reject_once", func() { reply, err = ada.Sends(rig.Deploy("S", "second"), true) })
+	env.NoError(err)
+	var heard schemas.Decision
+	env.NoError(reply.Into(&heard))
+	env.Equal(d.DecisionID, heard.DecisionID)
+	env.Equal("second", heard.PendingID)
+}
+
+// A call is allowed while its agent detaches: the next identical call may run instead.
+func TestACallThatIsAllowedWhileItsAskerGoesIsNotLost(t *testing.T) {
+	t.Parallel()
+	env, wire := startWired(t)
+	ada := env.Agent("ada")
+	ada.Asks(rig.Deploy("S", "first"))
+	env.Soon("the outbox is idle", env.OutboxIdle)
+	var err error
+	meanwhile(env, wire, "S.first", schemas.Allowed, "allow_once", func() { err = ada.Asker.Detach(env.Ctx, "S", "first", "the host waits no longer") })
+	env.NoError(err)
+	env.Equal("approval of first by Ann", ada.Gets(rig.Deploy("S", "second")).By.Name)
+	ada.Asks(rig.Deploy("S", "third"))
+}

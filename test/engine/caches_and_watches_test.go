@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// Engines hear of grants and presence that another engine stores, despite their caches.
+func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
+	t.Parallel()
+	const some = 16 // enough requests to reach each of three engines
+	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
+	ada, ann := env.Agent("ada"), env.Ann()
+	n := 0
+	// tiers sends some different requests and counts them by tier.
+	tiers := func() map[schemas.Tier]int {
+		tiers := map[schemas.Tier]int{}
+		for range some {
+			n++
+			q := ada.Asks(rig.Shell("S", "", fmt.Sprint("make ", n)))
+			tiers[q.Receipt.Tier]++
+			ada.Withdraws("S", q.PendingID)
+			q.Drop()
+		}
+		return tiers
+	}
+	allowed := func() bool {
+		for range some {
+			asked, err := ada.Asker.Submit(env.Ctx, rig.Shell("S", "", "npm test"))
+			env.NoError(err)
+			asked.Drop()
+			if asked.Receipt.Revision != 0 {
+				ada.Withdraws("S", asked.PendingID)
+				return false
+			}
+		}
+		return true
+	}
+	all := func(tier schemas.Tier) func() bool { return func() bool { return tiers()[tier] == some } }
+
+	// hears waits for less time than the engines take to refresh their caches anyway.
+	hears := func(what string, holds func() bool) { env.Eventually(holds, 10*time.Second, rig.Tick, what) }
+
+	env.Equal(map[schemas.Tier]int{schemas.TierDisconnected: some}, tiers())
+	env.True(ann.Does(schemas.PresenceLock, "S", "c", "terminal").Granted)
+	hears("every engine knows that Ann is there", all(schemas.TierConnected))
+	ann.Does(schemas.PresenceUnlock, "S", "c", "terminal")
+	hears("every engine knows that she is not", all(schemas.TierDisconnected))
+	ann.Remembers(ada.Asks(rig.Shell("S", "", "npm test")), schemas.ScopeSession, 0)
+	hears("every engine allows what she granted", allowed)
+}
+
+// A session belongs to the first agent that asks in it, not to one that only names it.
+func TestANobodysSessionThatWasLookedAtIsWhoseAsksFirst(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada, ben := env.Agent("ada"), env.Agent("ben")
+	env.Timeout("T", time.Hour)
+	other := rig.Permission("S", "", "r", "@network")
+	other.ActionDetails = []byte(`{"agent_id":"T"}`)
+	env.Contains(ada.Refused(other, schemas.CodeNotFound).Message, "Agent not found: T")
+	env.Equal(schemas.TierSession, ben.Asks(rig.Deploy("T", "")).Receipt.Tier)
+	ada.Refused(rig.Deploy("T", ""), schemas.CodeNotFound)
+}
+
+// A watcher that was cut off hears of the changes it missed, even of the first one.
+func TestAWatchGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
+	wire := env.Wire()
+	conn := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
+	defer conn.Close()
+	store, err := bus.OpenStore(env.Ctx, conn, 1)
+	env.NoError(err)
+	heard := make(chan string, 1)
+	env.NoError(store.Sessions.Watch(env.Ctx, func(key string, _ uint64) { heard <- key }))
+	wire.Hold()
+	_, err = env.Store.Sessions.Put(env.Ctx, "agent.ada", schemas.Grants{Type: schemas.TypeGrants}, 0, 0)
+	env.NoError(err)
+	wire.Cut()
+	select {
+	case key := <-heard:
+		env.Equal("agent.ada", key)
+	case <-time.After(rig.Patience):
+		env.Fail("the watcher did not hear of the change")
+	}
+}

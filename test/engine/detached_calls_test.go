@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// An approval that is given after the asker has gone lets the same call through once,
+// if the agent asks again before the deadline.
+func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	q := ada.Detaches(rig.Deploy("S", "first"))
+	shown, _, err := env.Ann().Show(env.Ctx, "S", "first")
+	env.NoError(err)
+	env.True(shown.Detached)
+	env.Equal(q.Receipt.Deadline, shown.Deadline, "detaching moves no deadline")
+
+	edited := env.Ann().AnswerTo(q, "allow_once")
+	edited.UpdatedInput = []byte(`{"to":"staging"}`)
+	_, err = env.Ann().Answer(env.Ctx, edited)
+	env.Refusal(err, schemas.CodeValidation)
+
+	d := env.Ann().Allows(q)
+	env.NotNil(d.Grant)
+	env.True(d.Grant.ExpiresAt.Equal(q.Receipt.Deadline))
+
+	other := rig.Deploy("S", "other")
+	other.ActionDetails = []byte(`{"to":"staging"}`)
+	env.Agent("ada").Asks(other)
+	env.Agent("ben").Asks(rig.Deploy("T", "elsewhere")) // the approval covers neither
+
+	d = ada.Gets(rig.Deploy("S", "second"))
+	env.Equal(schemas.Allowed, d.Outcome)
+	env.Equal("approval of first by Ann", d.By.Name)
+	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "second")).Outcome, "the same id gets the same decision again")
+	ada.Asks(rig.Deploy("S", "third"))
+
+	// The first asker comes back: another request has used the approval.
+	ada.Refused(rig.Deploy("S", "first"), schemas.CodeConflict)
+}
+
+// A detached request may come back for its answer under its own id.
+func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	q := ada.Detaches(rig.Deploy("S", "first"))
+	env.Ann().Allows(q)
+	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "first")).Outcome)
+	ada.Asks(rig.Deploy("S", "second"))
+
+	// If no approver has answered yet, it waits again.
+	other := rig.Deploy("S", "other")
+	other.ActionDetails = []byte(`{"to":"staging"}`)
+	ada.Detaches(other)
+	waits := ada.Asks(other)
+	shown, _, err := env.Ann().Show(env.Ctx, "S", "other")
+	env.NoError(err)
+	env.False(shown.Detached)
+	env.Nil(env.Ann().Allows(waits).Grant)
+	waits.Ends(schemas.Allowed)
+}
+
+// An approval is given after the asker stopped waiting and before its detach reaches nod:
+// it lets the same call through once, like an approval after the detach.
+func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
+	ada := env.Agent("ada")
+	q := ada.Asks(rig.Deploy("S", "first"))
+	env.Ann().Allows(q)
+	d := q.Ends(schemas.Allowed)
+	env.Soon("the decision is logged", env.OutboxIdle)
+	for range 2 { // an agent repeats a call whose reply was lost
+		env.NoError(ada.Asker.Detach(env.Ctx, "S", "first", "the host waits no longer"))
+	}
+	env.Soon("the outbox has handled all changes", env.OutboxIdle)
+	env.Equal(1, env.LoggedOf(schemas.LogDecided))
+	env.Equal(d.DecisionID, env.Stored(q.Key).Record.Decision.DecisionID)
+	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "second")).Outcome)
+	ada.Asks(rig.Deploy("S", "third"))
+	ada.Refused(rig.Deploy("S", "first"), schemas.CodeConflict) // the second request has used the approval
+
+	denied := ada.Asks(rig.Deploy("T", "first"))
+	env.Ann().Denies(denied)
+	env.NoError(ada.Asker.Detach(env.Ctx, "T", "first", "the host waits no longer"))
+	ada.Asks(rig.Deploy("T", "second"))
+}
+
+// If a detached call is asked again while it is pending, the new request joins it.
+func TestAskingAgainTakesThePlaceOfADetachedCall(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
+	ada := env.Agent("ada")
+	first := ada.Detaches(rig.Deploy("S", "first"))
+	second := ada.Asks(rig.Deploy("S", "second"))
+	_, err := env.Ann().Says(second, "allow_once")
+	env.Refusal(err, schemas.CodeConflict) // the question keeps the first request's id
+	env.Ann().Allows(first)
+	second.Ends(schemas.Allowed)
+	ada.Asks(rig.Deploy("S", "third"))
+}
+
+// Many askers race for one approval: exactly one is let through.
+func TestAnApprovalIsUsedByOne(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
+	ada := env.Agent("ada")
+	env.Ann().Allows(ada.Detaches(rig.Deploy("S", "first")))
+	const askers = 20
+	through := make(chan bool, askers)
+	for range askers {
+		go func() {
+			asked, err := ada.Asker.Submit(env.Ctx, rig.Deploy("S", ""))
+			through <- err == nil && asked.Receipt.Revision == 0
+		}()
+	}
+	n := 0
+	for range askers {
+		if <-through {
+			n++
+		}
+	}
+	env.Equal(1, n)
+}
+
+// A detached call is not allowed later without an answer, after a denial, or by an
+// approval that was revoked.
+func TestADetachedCallIsNotAllowedByItself(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	q := ada.Detaches(rig.Deploy("S", "first"))
+	d := env.Ann().Allows(q)
+	env.NoError(env.Owner().Revoke(env.Ctx, d.Grant))
+	second := ada.Asks(rig.Deploy("S", "second"))
+	env.NoError(ada.Asker.Detach(env.Ctx, "S", "second", "gone"))
+	env.Ann().Denies(second)
+	ada.Asks(rig.Deploy("S", "third"))
+}
+
+// A host went on: the requests about which it asked its own user as well are withdrawn,
+// and no others.
+func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	ask := func(id, task, to string) *rig.Question {
+		r := rig.Deploy("S", id)
+		r.TaskID, r.HostAsks, r.ActionDetails = task, true, []byte(`{"to":"`+to+`"}`)
+		return ada.Asks(r)
+	}
+	plain := ada.Asks(rig.Deploy("S", "plain")) // the host does not ask its user about this one
+	one, two := ask("one", "", "a"), ask("two", "", "a")
+	sub, b := ask("sub", "helper", "b"), ask("b", "", "b")
+
+	gone, err := ada.Asker.HostResolved(env.Ctx, schemas.HostResolved{SessionID: "S", ToolName: "Deploy", ActionDetails: []byte(`{"to":"a"}`), Reason: "answered at the terminal"})
+	env.NoError(err)
+	env.Equal([]string{"one"}, gone, "one call ran, so only the older request is withdrawn")
+	env.Equal("answered at the terminal", one.Ends(schemas.Withdrawn).Message)
+
+	gone, err = env.Agent("ben").Asker.HostResolved(env.Ctx, schemas.HostResolved{SessionID: "S", WholeSession: true, Reason: "not mine"})
+	env.NoError(err)
+	env.Empty(gone)
+
+	gone, err = ada.Asker.HostResolved(env.Ctx, schemas.HostResolved{SessionID: "S", TaskID: "helper", Reason: "over"})
+	env.NoError(err)
+	env.Equal([]string{"sub"}, gone)
+	sub.Ends(schemas.Withdrawn)
+
+	gone, err = ada.Asker.HostResolved(env.Ctx, schemas.HostResolved{SessionID: "S", WholeSession: true, Reason: "over"})
+	env.NoError(err)
+	env.ElementsMatch([]string{"two", "b"}, gone)
+	two.Ends(schemas.Withdrawn)
+	b.Ends(schemas.Withdrawn)
+
+	env.Ann().Allows(plain)
+	plain.Ends(schemas.Allowed)
+	env.WithinDuration(time.Now(), plain.Hears().DecidedAt, time.Minute)
+}
+
+// An asker still waits for a request whose approval another request has used: it gets a
+// conflict, and stops waiting.
+func TestAnApprovalThatAnotherUsedIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	wire := env.Wire()
+	conn := env.Dial(roles.AgentID("ada"), wire.URL)
+	defer conn.Close()
+	asker := bus.NewAsker(conn, "ada")
+	defer asker.Close()
+
+	q, err := asker.Submit(env.Ctx, rig.Shell("S", "1", "make"))
+	env.NoError(err)
+	env.NoError(ada.Asker.Detach(env.Ctx, "S", "1", "gave up"))
+	ann.Allows(&rig.Question{OpenRequest: q, Agent: ada})
+	env.Equal("approval of 1 by Ann", ada.Gets(rig.Shell("S", "2", "make")).By.Name)
+	wire.Cut()                                                     // the asker reconnects and asks again
+	within, cancel := context.WithTimeout(env.Ctx, 3*rig.Patience) // the asker may have to ask twice
+	defer cancel()
+	_, err = q.Await(within)
+	env.Refusal(err, schemas.CodeConflict)
+}

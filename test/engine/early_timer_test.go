@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// A question's timer fires before its record is stored, because the store is slow.
+// Another engine handles the timer and finds no record; the question still times out.
+func TestATimerThatFiresBeforeItsRecordIsStored(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
+	wire := env.Wire()
+	wire.LoseAll("MSG.NEXT.KV_pending_permissions.nod-clock") // another engine gets the timer
+	slow := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
+	env.Wires = append(env.Wires, slow.Close)
+	n := env.Engine(engine.Options{Store: slow})
+	_, err := n.ApplySettings(env.Ctx, rig.Apart(rig.Everybody), "test")
+	env.NoError(err)
+
+	ada := env.Agent("ada")
+	locked := wire.HoldOn("HPUB nod.v1.timer.S.")
+	asked := make(chan *rig.Question, 1)
+	go func() {
+		r := rig.Permission("S", "1", "to fetch", "@network")
+		r.TimeoutSeconds = 1
+		asked <- ada.Asks(r)
+	}()
+	<-locked
+	env.Engine(engine.Options{})
+	env.Soon("the timer has fired, and was handled", func() bool {
+		due, err := env.Raw.Consumer(env.Ctx, "KV_pending_permissions", "nod-clock")
+		return err == nil && due.CachedInfo().AckFloor.Consumer > 0 && due.CachedInfo().NumAckPending == 0
+	})
+	wire.Release()
+	q := <-asked
+	q.Ends(schemas.TimedOut)
+}

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// A connector that did not hear whether its answer counted sends it again, after a
+// freeze. It gets the decision that the answer made, not a refusal.
+func TestAnAnswerThatCountedIsNotRefusedByAFreeze(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
+	counted := env.Ann().Allows(q)
+	_, err := env.Bob().Freeze(env.Ctx, schemas.FreezeRequest{From: schemas.From{UserID: "bob"}})
+	env.NoError(err)
+	told, err := env.Ann().Says(q, "allow_once")
+	env.NoError(err)
+	env.Equal(counted.DecisionID, told.DecisionID)
+	q.Ends(schemas.Allowed)
+}
+
+// A list request without an answer, as during a change of leader, is sent again.
+func TestAListThatIsLostIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Agent("ada").Asks(rig.Deploy("S", "1"))
+	w := env.Wire()
+	conn := env.Dial(roles.ID{Role: roles.EngineStore}, w.URL)
+	env.Wires = append(env.Wires, conn.Close)
+	store, err := bus.OpenStore(env.Ctx, conn, 1)
+	env.NoError(err)
+	w.Lose(".STREAM.INFO.")
+	keys, err := store.Records.Named(env.Ctx, "1")
+	env.NoError(err)
+	env.True(w.HasLost())
+	env.Equal([]string{"S.1"}, keys)
+}

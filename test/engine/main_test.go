@@ -1,0 +1,9 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+func TestMain(m *testing.M) { rig.Main(m) }

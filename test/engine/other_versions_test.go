@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// said reads a message as another version sends it: an older one without any optional
+// field, a newer one with all fields and some unknown to this version. The files stay
+// unchanged while that version is one minor version apart.
+func said(e *rig.Env, version, what string) []byte {
+	e.T.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "wire", version, what+".json"))
+	e.NoError(err)
+	return data
+}
+
+// A hook one minor version apart asks this engine.
+func TestAHookOfAnotherVersionAsksThisEngine(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"older", "newer"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			env := rig.Start(t)
+			nc := env.RawConn(roles.AgentID("ada"))
+			decisions, err := nc.SubscribeSync(schemas.DecisionSubject("ada", "S", "perm-1"))
+			env.NoError(err)
+			asks := func(subject, what string, into any) {
+				t.Helper()
+				reply, err := nc.RequestWithContext(env.Ctx, subject, said(env, version, what))
+				env.NoError(err)
+				env.NoError(schemas.Decode(reply.Data, into), "%s: %s", what, reply.Data)
+			}
+			var receipt schemas.Receipt
+			asks(schemas.RequestSubject("ada", "S", "perm-1"), "request", &receipt)
+			env.Equal("perm-1", receipt.PendingID)
+			var withdrawn schemas.Decision
+			asks(schemas.WithdrawSubject("ada", "S", "perm-2"), "withdraw", &withdrawn)
+			env.Equal(schemas.Withdrawn, withdrawn.Outcome)
+			var stands schemas.AwaitReply
+			asks(schemas.AwaitSubject("ada"), "await", &stands)
+			env.Len(stands.Results, 1)
+			env.Nil(stands.Results[0].Decision)
+			env.Nil(stands.Results[0].Error)
+			var passed schemas.HostResolvedReply
+			asks(schemas.HostResolvedSubject("ada"), "passed", &passed)
+			env.Equal(version == "newer", len(passed.PendingIDs) == 1, "only the newer hook says that its host asks too")
+
+			if version == "older" {
+				_, err = env.Ann().Answer(env.Ctx, schemas.Answer{SessionID: "S", PendingID: "perm-1", Digest: receipt.Digest, OptionID: "reject_once", From: rig.Ann()})
+				env.NoError(err)
+			}
+			told, err := decisions.NextMsgWithContext(env.Ctx)
+			env.NoError(err)
+			var d schemas.Decision
+			env.NoError(schemas.Decode(told.Data, &d))
+			env.Equal(map[string]schemas.Outcome{"older": schemas.Denied, "newer": schemas.Withdrawn}[version], d.Outcome)
+			asks(schemas.AwaitSubject("ada"), "await", &stands)
+			env.Equal(d.DecisionID, stands.Results[0].Decision.DecisionID)
+		})
+	}
+}
+
+// A hook of this version asks an engine one minor version apart.
+func TestThisHookAsksAnEngineOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"older", "newer"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
+			nc := env.RawConn(roles.ID{Role: roles.Engine})
+			answers := func(id, what string) {
+				_, err := nc.Subscribe(schemas.RequestSubject("ada", "S", id), func(m *nats.Msg) { _ = m.Respond(said(env, version, what)) })
+				env.NoError(err)
+			}
+			answers("perm-1", "receipt")
+			answers("perm-3", "error")
+			env.NoError(nc.Flush())
+
+			ada := env.Agent("ada")
+			asked, err := ada.Asker.Submit(env.Ctx, rig.Deploy("S", "perm-1"))
+			env.NoError(err)
+			env.EqualValues(7, asked.Receipt.Revision)
+			env.NoError(nc.Publish(schemas.DecisionSubject("ada", "S", "perm-1"), said(env, version, "decision")))
+			d, err := asked.Await(env.Ctx)
+			env.NoError(err)
+			env.Equal(schemas.Denied, d.Outcome)
+			env.Equal("Ann", d.By.Name)
+
+			_, err = ada.Asker.Submit(env.Ctx, rig.Deploy("S", "perm-3"))
+			env.Equal("nobody may answer", env.Refusal(err, schemas.CodeUndeliverable).Message)
+		})
+	}
+}

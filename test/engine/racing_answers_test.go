@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// told is the result that one party to a race got.
+type told struct {
+	who      string
+	outcome  schemas.Outcome // that the party asked for
+	option   string
+	decision *schemas.Decision
+	err      error
+}
+
+// race has two approvers each allow and deny and the agent withdraw, all at once and
+// near the deadline. It returns the result of each party, the asker's included.
+func race(env *rig.Env, q *rig.Question) []told {
+	ann, bob, ada := env.Ann(), env.Bob(), env.Agent("ada")
+	says := func(p *rig.Person, outcome schemas.Outcome, option string) func() told {
+		return func() told {
+			d, err := p.Says(q, option)
+			return told{p.User + " " + option, outcome, option, &d, err}
+		}
+	}
+	asker := func() told {
+		d, err := q.Await(env.Ctx)
+		return told{"asker", d.Outcome, d.OptionID, &d, err}
+	}
+	if q.Receipt.Revision == 0 {
+		return []told{asker()}
+	}
+	parties := []func() told{
+		asker,
+		says(ann, schemas.Allowed, "allow_once"), says(ann, schemas.Denied, "reject_once"),
+		says(bob, schemas.Allowed, "allow_once"), says(bob, schemas.Denied, "reject_once"),
+		func() told {
+			d, err := ada.Asker.Withdraw(env.Ctx, q.Receipt.SessionID, q.Receipt.PendingID, "")
+			return told{"withdrawal", schemas.Withdrawn, "", &d, err}
+		},
+	}
+	rand.Shuffle(len(parties), func(i, j int) { parties[i], parties[j] = parties[j], parties[i] })
+	heard := make([]told, len(parties))
+	var wg sync.WaitGroup
+	for i, p := range parties {
+		wg.Go(func() { heard[i] = p() })
+	}
+	wg.Wait()
+	return heard
+}
+
+// oneOutcome checks the parties' results against the stored decision: each party
+// must get that decision, as a success only if the party asked for it and as a
+// refusal otherwise.
+func oneOutcome(stored *schemas.Decision, heard []told) error {
+	for _, h := range heard {
+		var refused *schemas.Error
+		switch {
+		case h.err == nil && h.decision.DecisionID != stored.DecisionID:
+			return fmt.Errorf("%s got another decision: %+v", h.who, h.decision)
+		case h.err == nil && h.who != "withdrawal" && !stored.Same(&schemas.Decision{Outcome: h.outcome, OptionID: h.option}):
+			return fmt.Errorf("%s succeeded, but the request is %s", h.who, stored.Outcome)
+		case h.err == nil:
+			continue
+		case !errors.As(h.err, &refused) || refused.Decision() == nil:
+			return fmt.Errorf("%s did not get the decision: %w", h.who, h.err)
+		case refused.Decision().DecisionID != stored.DecisionID:
+			return fmt.Errorf("%s got another decision: %+v", h.who, refused.Decision())
+		case stored.Same(&schemas.Decision{Outcome: h.outcome, OptionID: h.option}):
+			return fmt.Errorf("%s answered as the stored decision says and was refused: %w", h.who, h.err)
+		}
+		want := schemas.CodeConflict
+		if stored.Outcome == schemas.TimedOut || stored.Outcome == schemas.Withdrawn {
+			want = schemas.CodeStale
+		}
+		if refused.Code != want {
+			return fmt.Errorf("%s got code %s, but the request is %s", h.who, refused.Code, stored.Outcome)
+		}
+	}
+	return nil
+}
+
+// 1,000 requests on two engines, each with four answers, a withdrawal and its
+// deadline at nearly the same moment: every party gets the one stored decision.
+func TestOneWinner(t *testing.T) {
+	const sessions = 20
+	requests, atOnce := 1000, 100
+	if testing.Short() {
+		requests, atOnce = 300, 30
+		t.Log("the short form: 300 requests instead of 1000; the winners are not checked, since under the race detector the clock may win every race")
+	}
+	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
+	ada := env.Agent("ada")
+	var mu sync.Mutex
+	published := map[string]map[string]bool{} // decision ids sent to the agent, by record key
+	stop, err := ada.Conn.Subscribe("nod.v1.decision.ada.>", func(m bus.Message) {
+		var d schemas.Decision
+		if schemas.Decode(m.Data, &d) != nil {
+			d.DecisionID = "malformed"
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		key := schemas.Key(d.SessionID, d.PendingID)
+		if published[key] == nil {
+			published[key] = map[string]bool{}
+		}
+		published[key][d.DecisionID] = true
+	})
+	env.NoError(err)
+	defer stop()
+	for i := range sessions {
+		env.Timeout(fmt.Sprint("S", i), time.Second)
+	}
+	ahead, err := env.Store.BrokerTime(env.Ctx)
+	env.NoError(err)
+
+	outcomes := map[schemas.Outcome]int{}
+	by := map[schemas.ByKind]int{}
+	var wg sync.WaitGroup
+	room := make(chan struct{}, atOnce)
+	for i := range requests {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			asked, err := ada.Asker.Submit(env.Ctx, rig.Deploy(fmt.Sprint("S", i%sessions), bus.NewID()))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			q := &rig.Question{OpenRequest: asked, Agent: ada}
+			// The parties meet shortly before or after the deadline. Every fourth request
+			// meets well before it, so that on a slow machine the deadline does not win all.
+			meet := rand.N(200*time.Millisecond) - 160*time.Millisecond
+			if i%4 == 0 {
+				meet = -rand.N(time.Second)
+			}
+			if q.Receipt.Revision != 0 { // zero if asking took until the deadline: there is no race then
+				<-time.After(time.Until(q.Receipt.Deadline) - ahead + meet)
+			}
+			heard := race(env, q)
+			entry, err := env.Store.Records.Get(env.Ctx, q.Key)
+			if err != nil || entry.Record.Decision == nil {
+				t.Errorf("%s has no outcome: %v", q.Key, err)
+				return
+			}
+			stored := entry.Record.Decision
+			if err := oneOutcome(stored, heard); err != nil {
+				t.Errorf("%s, %s by %s: %v", q.Key, stored.Outcome, stored.By.Kind, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			outcomes[stored.Outcome]++
+			by[stored.By.Kind]++
+		})
+	}
+	wg.Wait()
+	t.Log(outcomes, by)
+	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
+		env.True(testing.Short() || outcomes[o] > 0, "no request ended %s, so the race was not real", o)
+	}
+	// The outbox may send decisions again: still one decision per request.
+	env.Soon("the agent got a decision for each request, and the outbox is idle", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(published) == requests && env.OutboxIdle()
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	for key, ids := range published {
+		env.Len(ids, 1, key)
+	}
+}

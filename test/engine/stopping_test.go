@@ -1,0 +1,26 @@
+package engine
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// An engine stops within 8 s while the server is away, without waiting for its
+// connections to drain.
+func TestAnEngineStopsWhileTheBusIsAway(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.NoError(env.Server.Close())
+	ctx, cancel := context.WithTimeout(env.Ctx, 8*time.Second) // a drain alone takes 10
+	defer cancel()
+	n := env.Engines[0]
+	env.NoError(n.Engine.Stop(ctx))
+	n.Engine = nil
+	n.Actors.Stop()
+	for _, c := range n.Close {
+		c()
+	}
+}

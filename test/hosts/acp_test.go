@@ -1,0 +1,274 @@
+package hosts
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// acpAgent asks once, prints the reply to stderr, and exits with 7.
+const acpAgent = `printf '%s\n' "$1"; IFS= read -r heard; printf 'heard %s\n' "$heard" >&2; exit 7`
+
+func acpRequest(session string) string {
+	return `{"jsonrpc":"2.0","id":"r1","method":"session/request_permission","params":{"sessionId":"` + session + `","toolCall":{"toolCallId":"c1","title":"Release","kind":"execute","rawInput":{"command":"make release"}},` +
+		`"options":[{"optionId":"ja","name":"Yes","kind":"allow_once"},{"optionId":"nein","name":"No","kind":"reject_once"}]}}`
+}
+
+func acpHeard(option string) string {
+	return `heard {"jsonrpc":"2.0","id":"r1","result":{"outcome":{"outcome":"selected","optionId":"` + option + `"}}}` + "\n"
+}
+
+// acpRun is a nod acp process with acpAgent behind it; the test is the editor.
+type acpRun struct {
+	cmd    *exec.Cmd
+	editor io.WriteCloser
+	heard  *bufio.Reader // output of nod, as the editor reads it
+	stderr *bufio.Reader
+}
+
+func acp(m *rig.Machine, session string, flags ...string) *acpRun {
+	args := append(append([]string{"acp"}, flags...), "--", "sh", "-c", acpAgent, "agent", acpRequest(session))
+	a := &acpRun{cmd: m.Command(args...)}
+	var err error
+	a.editor, err = a.cmd.StdinPipe()
+	require.NoError(m.T, err)
+	out, err := a.cmd.StdoutPipe()
+	require.NoError(m.T, err)
+	errs, err := a.cmd.StderrPipe()
+	require.NoError(m.T, err)
+	a.heard, a.stderr = bufio.NewReader(out), bufio.NewReader(errs)
+	require.NoError(m.T, a.cmd.Start())
+	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // it has ended
+	return a
+}
+
+// ends returns the rest of both outputs, and the exit code.
+func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
+	errs, err := io.ReadAll(a.stderr)
+	require.NoError(t, err)
+	out, err := io.ReadAll(a.heard)
+	require.NoError(t, err)
+	_ = a.cmd.Wait() // the exit code is returned
+	return string(out), string(errs), a.cmd.ProcessState.ExitCode()
+}
+
+// TestACPEndToEnd: the agent gets a person's answer as one of its own options, and
+// nod exits with the agent's exit code.
+func TestACPEndToEnd(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	for answer, option := range map[string]string{"allow": "ja", "deny": "nein"} {
+		t.Run(answer, func(t *testing.T) {
+			a := acp(m, "acp-"+answer)
+			_, stderr, code := m.Run(answer, m.Pending("acp-"+answer))
+			require.Zero(t, code, stderr)
+			out, errs, code := a.ends(t)
+			assert.Empty(t, out, "the editor is not asked")
+			assert.Equal(t, acpHeard(option), errs)
+			assert.Equal(t, 7, code)
+		})
+	}
+}
+
+// TestACPRace: the editor's answer comes first, so nod withdraws its request.
+func TestACPRace(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	a := acp(m, "acp-race", "--race")
+	shown, err := a.heard.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, acpRequest("acp-race")+"\n", shown)
+	id := m.Pending("acp-race")
+	_, err = io.WriteString(a.editor, `{"jsonrpc":"2.0","id":"r1","result":{"outcome":{"outcome":"selected","optionId":"nein"}}}`+"\n")
+	require.NoError(t, err)
+	_, errs, code := a.ends(t)
+	assert.Equal(t, acpHeard("nein"), errs)
+	assert.Equal(t, 7, code)
+	assert.Equal(t, "withdrawn", outcome(m, id))
+}
+
+// TestACPOutlivesARestart: an agent that waits through a kill -9 of nod gets the decision.
+func TestACPOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	a := acp(m, "acp-restart")
+	id := m.Pending("acp-restart")
+	m.Kill()
+	m.StartNod()
+	_, stderr, code := m.Run("allow", id)
+	require.Zero(t, code, stderr)
+	_, errs, code := a.ends(t)
+	assert.Contains(t, errs, acpHeard("ja"))
+	assert.Equal(t, 7, code)
+}
+
+// outcome returns the outcome of a request's decision.
+func outcome(m *rig.Machine, id string) string {
+	stdout, stderr, code := m.Run("show", id, "--json")
+	require.Zero(m.T, code, stderr)
+	var shown struct{ Decision struct{ Outcome string } }
+	require.NoError(m.T, json.Unmarshal([]byte(stdout), &shown))
+	return shown.Decision.Outcome
+}
+
+// TestACPWithoutNod: without nod the editor is asked, or every request is denied.
+func TestACPWithoutNod(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	a := acp(m, "s")
+	shown, err := a.heard.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, acpRequest("s")+"\n", shown)
+	_, err = io.WriteString(a.editor, `{"jsonrpc":"2.0","id":"r1","result":{"outcome":{"outcome":"selected","optionId":"ja"}}}`+"\n")
+	require.NoError(t, err)
+	_, errs, code := a.ends(t)
+	assert.Contains(t, errs, acpHeard("ja"))
+	assert.Equal(t, 7, code)
+
+	out, errs, code := acp(m, "s", "--on-unavailable", "deny").ends(t)
+	assert.Empty(t, out)
+	assert.Contains(t, errs, acpHeard("nein"))
+	assert.Equal(t, 7, code)
+}
+
+// TestACPToldToStop: nod acp stops its agent with itself and withdraws the request.
+func TestACPToldToStop(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	for name, stop := range map[string]func(a *acpRun) error{
+		"a signal":           func(a *acpRun) error { return a.cmd.Process.Signal(syscall.SIGTERM) },
+		"the editor's death": func(a *acpRun) error { return a.cmd.Stdout.(io.Closer).Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			session := strings.ReplaceAll(strings.ReplaceAll(name, " ", "-"), "'", "")
+			args := []string{"acp", "--", "sh", "-c", acpAgent, "agent", acpRequest(session)}
+			cmd := m.Command(args...)
+			in, err := cmd.StdinPipe()
+			require.NoError(t, err)
+			defer in.Close()
+			read, write, err := os.Pipe()
+			require.NoError(t, err)
+			cmd.Stdout = write
+			var errs bytes.Buffer
+			cmd.Stderr = &errs
+			require.NoError(t, cmd.Start())
+			require.NoError(t, write.Close())
+			id := m.Pending(session)
+			cmd.Stdout = read // the editor's end of the pipe
+			require.NoError(t, stop(&acpRun{cmd: cmd}))
+			_ = cmd.Wait() // it fails, because a signal stops its agent
+			assert.NotZero(t, cmd.ProcessState.ExitCode())
+			assert.NotContains(t, errs.String(), `"ja"`)
+			assert.Equal(t, "withdrawn", outcome(m, id))
+			_ = read.Close()
+		})
+	}
+}
+
+// TestACPOverHTTP: a client with the token sees the pending requests and answers
+// them as this user.
+func TestACPOverHTTP(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	for _, c := range []struct{ session, body, heard, outcome string }{
+		{"http-yes", `{"session_id":"http-yes","pending_id":"ID","option_id":"ja","cancelled":false}`, acpHeard("ja"), "allowed"},
+		{"http-no", `{"pending_id":"ID","option_id":"nein"}`, acpHeard("nein"), "denied"},
+		{"http-none", `{"pending_id":"ID","cancelled":true}`, `heard {"jsonrpc":"2.0","id":"r1","result":{"outcome":{"outcome":"cancelled"}}}` + "\n", "cancelled"},
+	} {
+		t.Run(c.session, func(t *testing.T) {
+			a := acp(m, c.session, "--listen", "127.0.0.1:0")
+			line, err := a.stderr.ReadString('\n')
+			require.NoError(t, err)
+			said := regexp.MustCompile(`^nod: (http://127\.0\.0\.1:\d+) serves the pending requests; its token is in (.+)\n$`).FindStringSubmatch(line)
+			require.Len(t, said, 3, line)
+			token, err := os.ReadFile(said[2])
+			require.NoError(t, err)
+			header := http.Header{"Authorization": {"Bearer " + strings.TrimSpace(string(token))}, "Content-Type": {"application/json"}}
+
+			id := m.Pending(c.session)
+			conn, _, err := websocket.Dial(t.Context(), said[1]+"/api/v1/acp/permissions/stream", &websocket.DialOptions{HTTPHeader: header})
+			require.NoError(t, err)
+			defer conn.CloseNow()
+			_, note, err := conn.Read(t.Context())
+			require.NoError(t, err)
+			assert.Contains(t, string(note), `"pending_id":"`+id+`"`)
+
+			r, err := http.NewRequest(http.MethodPost, said[1]+"/api/v1/acp/permissions/respond", strings.NewReader(strings.Replace(c.body, "ID", id, 1)))
+			require.NoError(t, err)
+			r.Header = header
+			client := http.Client{Timeout: time.Minute}
+			resp, err := client.Do(r)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			answer, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			assert.Equal(t, http.StatusOK, resp.StatusCode)
+			assert.JSONEq(t, `{"success":true}`, string(answer))
+			_, errs, code := a.ends(t)
+			assert.Equal(t, c.heard, errs)
+			assert.Equal(t, 7, code)
+			assert.Equal(t, c.outcome, outcome(m, id))
+		})
+	}
+	_, stderr, code := m.Run("acp", "--listen", "0.0.0.0:0", "--", "true")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "--remote")
+}
+
+// TestACPOverHTTPAnswersIdenticalCalls: the answer to a question that two calls wait for
+// decides both calls.
+func TestACPOverHTTPAnswersIdenticalCalls(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	settings := strings.Replace(string(rig.Apart("{}")), `"join_identical":false`, `"join_identical":true`, 1)
+	require.Contains(t, settings, `"join_identical":true`)
+	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), []byte(settings), 0o600))
+	m.StartNod()
+	first := acp(m, "http-two", "--listen", "127.0.0.1:0")
+	line, err := first.stderr.ReadString('\n')
+	require.NoError(t, err)
+	said := regexp.MustCompile(`(http://\S+) serves the pending requests; its token is in (.+)\n$`).FindStringSubmatch(line)
+	require.Len(t, said, 3, line)
+	token, err := os.ReadFile(said[2])
+	require.NoError(t, err)
+	id := m.Pending("http-two")
+	second := acp(m, "http-two")
+	require.Eventually(t, func() bool {
+		stdout, _, _ := m.Run("pending", "--json")
+		return strings.Contains(stdout, `"waiters":2`) || strings.Contains(stdout, `"waiters": 2`)
+	}, rig.Patience, rig.Tick)
+
+	r, err := http.NewRequest(http.MethodPost, said[1]+"/api/v1/acp/permissions/respond", strings.NewReader(`{"pending_id":"`+id+`","option_id":"nein"}`))
+	require.NoError(t, err)
+	r.Header = http.Header{"Authorization": {"Bearer " + strings.TrimSpace(string(token))}, "Content-Type": {"application/json"}}
+	client := http.Client{Timeout: time.Minute}
+	resp, err := client.Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	for _, a := range []*acpRun{first, second} {
+		_, errs, _ := a.ends(t)
+		assert.Equal(t, acpHeard("nein"), errs)
+	}
+}

@@ -1,0 +1,224 @@
+package hosts
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// hostCall is a request about which the host asks its own user at the same time.
+func hostCall(id, to string) schemas.Request {
+	r := rig.Deploy("S", id)
+	r.HostAsks, r.ActionDetails = true, []byte(`{"to":"`+to+`"}`)
+	return r
+}
+
+// hasRun reports, as a host, that a call ran and took so long; it returns the ids affected.
+func hasRun(e *rig.Env, a *rig.Agent, to string, took time.Duration) []string {
+	e.T.Helper()
+	ms := int(took.Milliseconds())
+	ids, err := a.Asker.HostResolved(e.Ctx, schemas.HostResolved{SessionID: "S", ToolName: "Deploy", ActionDetails: []byte(`{"to":"` + to + `"}`), RanMillis: &ms, Reason: "the call has run"})
+	e.NoError(err)
+	return ids
+}
+
+// aftermath returns a request's aftermath as a person is shown it, without its times.
+func aftermath(e *rig.Env, id string) []schemas.Aftermath {
+	e.T.Helper()
+	p, _, err := e.Ann().Show(e.Ctx, "S", id)
+	e.NoError(err)
+	for _, a := range p.Aftermath {
+		e.WithinDuration(time.Now(), a.At, time.Minute)
+	}
+	for i := range p.Aftermath {
+		p.Aftermath[i].At = time.Time{}
+	}
+	return p.Aftermath
+}
+
+func ranAtTheTerminal(id string) []schemas.Aftermath {
+	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathRan, Reason: "answered at the terminal"}}
+}
+
+func neverRan(id string) []schemas.Aftermath {
+	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathNeverRan, Reason: "the agent had gone on"}}
+}
+
+// asked waits until just after a request was stored: its call begins no earlier.
+func asked(e *rig.Env, q *rig.Question) time.Time {
+	e.T.Helper()
+	rec := e.Stored(q.Key).Record
+	e.Passed(rec.Deadline.Add(-time.Duration(rec.TimeoutSeconds) * time.Second))
+	return time.Now()
+}
+
+// A call is allowed at the terminal first, and denied through nod while it runs. The
+// decision stays, and the record stores once that the call ran. The log, the viewer,
+// the channel and the refusals of later answers tell of it too.
+func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
+	shown, seen := env.Carrier(), env.Viewer()
+	ada, ann := env.Agent("ada"), env.Ann()
+	q := ada.Asks(hostCall("1", "a"))
+	began := asked(env, q)
+	env.Passed(began.Add(time.Second)) // a report up to 1 s late still places the call's start before the denial
+	ann.Denies(q)
+	denied := q.Ends(schemas.Denied)
+
+	env.Empty(hasRun(env, ada, "b", time.Since(began)), "the report is about another call")
+	env.Empty(hasRun(env, env.Agent("ben"), "a", time.Since(began)), "the report is another agent's")
+	env.Empty(hasRun(env, ada, "a", 0), "the call began after the denial")
+	env.Empty(hasRun(env, ada, "a", time.Since(began)+time.Minute), "the call began before the request")
+	env.Empty(aftermath(env, "1"))
+	env.Equal([]string{"1"}, hasRun(env, ada, "a", time.Since(began)))
+	env.Equal(ranAtTheTerminal("1"), aftermath(env, "1"))
+	entry := env.Stored("S.1")
+	env.Equal(denied, *entry.Record.Decision)
+	env.Empty(hasRun(env, ada, "a", time.Since(began)), "the aftermath is stored once")
+	env.Equal(entry.Revision, env.Stored("S.1").Revision)
+
+	env.Soon("the viewer sees the aftermath", func() bool { return seen.Times("S.1", entry.Revision) > 0 })
+	env.Soon("the channel shows the aftermath", func() bool { return shown.Times("S.1", entry.Revision) > 0 })
+	env.Soon("the aftermath is logged", func() bool { return env.LoggedOf(schemas.LogAftermath) == 1 })
+	env.Equal(1, env.LoggedOf(schemas.LogDecided))
+	for _, answer := range []string{"reject_once", "allow_once"} {
+		_, err := ann.Says(q, answer)
+		refused := env.Refusal(err, schemas.CodeConflict)
+		env.Equal("the call ran: answered at the terminal", refused.Message)
+		env.Equal(schemas.Denied, refused.Decision().Outcome)
+	}
+}
+
+// If an identical call was allowed meanwhile, nothing shows which of the two ran.
+func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	one, two := ada.Asks(hostCall("1", "a")), ada.Asks(hostCall("2", "a"))
+	began := asked(env, two)
+	ann.Allows(two)
+	ann.Denies(one)
+	env.Empty(hasRun(env, ada, "a", time.Since(began)))
+	env.Empty(aftermath(env, "1"))
+	env.Empty(aftermath(env, "2"))
+}
+
+// A call that runs while its request is pending: the request is withdrawn, and its
+// aftermath says that the call ran. A request that the host only passed has none.
+func TestACallThatRanWhileItWasOpen(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	q, other := ada.Asks(hostCall("1", "a")), ada.Asks(hostCall("2", "b"))
+	env.Equal([]string{"1"}, hasRun(env, ada, "a", 0))
+	env.Equal("the call has run", q.Ends(schemas.Withdrawn).Message)
+	env.Equal(ranAtTheTerminal("1"), aftermath(env, "1"))
+	_, err := ann.Says(q, "reject_once")
+	env.Equal("the call ran: answered at the terminal", env.Refusal(err, schemas.CodeConflict).Message)
+
+	gone, err := ada.Asker.HostResolved(env.Ctx, schemas.HostResolved{SessionID: "S", Reason: "over"})
+	env.NoError(err)
+	env.Equal([]string{"2"}, gone)
+	other.Ends(schemas.Withdrawn)
+	env.Empty(aftermath(env, "2"))
+}
+
+// A pending request whose asker is gone is withdrawn. If it was already allowed, its
+// aftermath says that the call never ran. A denial gets no aftermath.
+func TestACallThatNeverRan(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada, ann := env.Agent("ada"), env.Ann()
+	gone := func(agent *rig.Agent, id string) []string {
+		ids, err := agent.Asker.HostResolved(env.Ctx, schemas.HostResolved{SessionID: "S", PendingID: id, Reason: "the hook was killed"})
+		env.NoError(err)
+		return ids
+	}
+	waits, allowed, denied := ada.Asks(rig.Deploy("S", "1")), ada.Asks(rig.Deploy("S", "2")), ada.Asks(rig.Deploy("S", "3"))
+	ann.Allows(allowed)
+	ann.Denies(denied)
+	for _, id := range []string{"1", "2"} {
+		env.Empty(gone(env.Agent("ben"), id), "the request is another agent's")
+		env.Equal([]string{id}, gone(ada, id))
+	}
+	env.Empty(gone(ada, "3"))
+	env.Empty(gone(ada, "4"), "there is no such request")
+	env.Equal("the hook was killed", waits.Ends(schemas.Withdrawn).Message)
+	env.Empty(aftermath(env, "1"))
+	env.Equal(neverRan("2"), aftermath(env, "2"))
+	env.Empty(aftermath(env, "3"))
+	env.Equal(schemas.Allowed, env.Stored("S.2").Record.Decision.Outcome)
+	_, err := ann.Says(allowed, "allow_once")
+	env.Equal("the call never ran: the agent had gone on", env.Refusal(err, schemas.CodeConflict).Message)
+}
+
+// When an agent program's turn ends, its requests are withdrawn, and no other
+// program's.
+func TestWhatAnAgentProgramHasPassedIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	ada := env.Agent("ada")
+	ask := func(id, program string) *rig.Question {
+		r := rig.Deploy("S", id)
+		r.AgentName = program
+		return ada.Asks(r)
+	}
+	ended, other := ask("1", "Codex"), ask("2", "")
+	gone, err := ada.Asker.HostResolved(env.Ctx, schemas.HostResolved{SessionID: "S", AgentName: "Codex", Reason: "the turn was interrupted"})
+	env.NoError(err)
+	env.Equal([]string{"1"}, gone)
+	ended.Ends(schemas.Withdrawn)
+	env.Ann().Allows(other)
+}
+
+// killed kills a hook process and waits for its end.
+func (h *hooked) killed() {
+	h.t.Helper()
+	require.NoError(h.t, h.cmd.Process.Kill())
+	_ = h.cmd.Wait() // it was killed
+}
+
+// If a hook is killed while it waits, its request is withdrawn, for every host. If the
+// request was allowed and the hook could not receive that, the call never ran.
+func TestAHookThatIsKilled(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	shown := func(id string) (p schemas.Prompt) {
+		stdout, stderr, code := m.Run("show", id, "--json")
+		require.Zero(t, code, stderr)
+		require.NoError(t, json.Unmarshal([]byte(stdout), &p))
+		return p
+	}
+	for name, g := range gates() {
+		t.Run(name, func(t *testing.T) {
+			s := strings.ReplaceAll(name, " ", "-")
+			h := hooks(m, t, g, s, "1", "make 1", "1h")
+			id := m.Pending(s)
+			h.killed()
+			require.Eventually(t, func() bool { return shown(id).Decision != nil }, rig.Patience, rig.Tick)
+			assert.Equal(t, schemas.Withdrawn, shown(id).Decision.Outcome)
+			assert.Equal(t, "the agent's hook was stopped", shown(id).Decision.Message)
+			assert.Empty(t, shown(id).Aftermath)
+
+			h = hooks(m, t, g, s, "2", "make 2", "1h")
+			id = m.Pending(s)
+			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // so that it receives nothing
+			_, stderr, code := m.Run("allow", id)
+			require.Zero(t, code, stderr)
+			h.killed()
+			require.Eventually(t, func() bool { return len(shown(id).Aftermath) > 0 }, rig.Patience, rig.Tick)
+			assert.Equal(t, schemas.Allowed, shown(id).Decision.Outcome)
+			assert.Equal(t, schemas.AftermathNeverRan, shown(id).Aftermath[0].Kind)
+		})
+	}
+}

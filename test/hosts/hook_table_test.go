@@ -1,0 +1,165 @@
+package hosts
+
+import (
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// gate is an event at which a host waits for its hook, with the hook's input and its
+// whole output for an allow and for a denial.
+type gate struct{ host, input, allow, deny string }
+
+// gates returns the gates of every host, by host and event.
+func gates() map[string]gate {
+	const (
+		shell     = `"session_id":"SESSION","cwd":"/srv/app","tool_name":"Bash","tool_input":{"command":"COMMAND"}`
+		requested = `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"REASON"}}}`
+		preTool   = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"REASON"}}`
+	)
+	return map[string]gate{
+		"claude-code PermissionRequest": {
+			"claude-code", `{"hook_event_name":"PermissionRequest",` + shell + `}`,
+			`{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{"command":"COMMAND"}}}}`, requested,
+		},
+		"claude-code PreToolUse": {
+			"claude-code", `{"hook_event_name":"PreToolUse","tool_use_id":"ID",` + shell + `}`,
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`, preTool,
+		},
+		"codex PermissionRequest": {
+			"codex", `{"hook_event_name":"PermissionRequest",` + shell + `}`,
+			`{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}`, requested,
+		},
+		"codex PreToolUse": {"codex", `{"hook_event_name":"PreToolUse","tool_use_id":"ID",` + shell + `}`, `{}`, preTool},
+		"gemini BeforeTool": {
+			"gemini", `{"hook_event_name":"BeforeTool",` + strings.Replace(shell, "Bash", "run_shell_command", 1) + `}`,
+			`{"decision":"allow"}`, `{"decision":"deny","reason":"REASON"}`,
+		},
+		"copilot permissionRequest": {
+			"copilot", `{"sessionId":"SESSION","cwd":"/srv/app","toolName":"bash","toolInput":{"command":"COMMAND"}}`,
+			`{"behavior":"allow"}`, `{"behavior":"deny","message":"REASON"}`,
+		},
+	}
+}
+
+// hooked is a running hook, with the test in place of its host.
+type hooked struct {
+	t         *testing.T
+	gate      gate
+	command   string
+	cmd       *exec.Cmd
+	out, errs strings.Builder
+}
+
+// hooks starts a hook as its host does for a call of command. The id names the call, and
+// patience is the host's timeout.
+func hooks(m *rig.Machine, t *testing.T, g gate, session, id, command, patience string) *hooked {
+	h := &hooked{t: t, gate: g, command: command}
+	h.cmd = m.Command("hook", g.host, "--host-timeout", patience)
+	h.cmd.Stdin = strings.NewReader(strings.NewReplacer("SESSION", session, "ID", session+"-"+id, "COMMAND", command).Replace(g.input))
+	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
+	require.NoError(t, h.cmd.Start())
+	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // it may have ended
+	return h
+}
+
+// ends checks all that the host gets: the hook's stdout, its stderr, which is a line for
+// debugging, and exit code 0.
+func (h *hooked) ends(stdout, stderr string) {
+	h.t.Helper()
+	require.NoError(h.t, h.cmd.Wait(), "%s", &h.errs) // exit code 0
+	assert.Equal(h.t, stdout+"\n", h.out.String())
+	if stderr != "" {
+		stderr = "nod hook " + h.gate.host + ": " + stderr + "\n"
+	}
+	assert.Equal(h.t, stderr, h.errs.String())
+}
+
+func (h *hooked) isAllowed() {
+	h.t.Helper()
+	h.ends(strings.Replace(h.gate.allow, "COMMAND", h.command, 1), "")
+}
+
+func (h *hooked) isDenied(reason, stderr string) {
+	h.t.Helper()
+	h.ends(strings.Replace(h.gate.deny, "REASON", reason, 1), stderr)
+}
+
+// The table has every gate of every host that nod supports, and no others.
+func TestTheTableOfGatesIsWhole(t *testing.T) {
+	known := gates()
+	for _, host := range hook.Hosts() {
+		for _, event := range append(host.Setup.Events, host.Setup.Strict...) {
+			require.Contains(t, known, host.Name+" "+event)
+			delete(known, host.Name+" "+event)
+		}
+	}
+	require.Empty(t, known)
+}
+
+// Each host gets the right output from its hook in these cases: a person allows the call
+// for good; the deadline comes first and the call is made again; the hook is told to
+// stop; nod is restarted while the hook waits.
+func TestWhatEveryHostHears(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	allow := func(t *testing.T, args ...string) {
+		_, stderr, code := m.Run(append([]string{"allow"}, args...)...)
+		require.Zero(t, code, stderr)
+	}
+	session := func(name, of string) string { return strings.ReplaceAll(name, " ", "-") + "-" + of }
+	const command = "make release"
+	late := map[string]*hooked{}
+	for name, g := range gates() {
+		late[name] = hooks(m, t, g, session(name, "late"), "1", command, "40s") // they end after 20 s, all at once
+	}
+	for name, g := range gates() {
+		t.Run("always "+name, func(t *testing.T) {
+			s := session(name, "always")
+			own := "make " + s // unique, because the rule is for every session
+			h := hooks(m, t, g, s, "1", own, "1h")
+			id := m.Pending(s)
+			_, shown, _ := m.Run("allow", id, "--always")
+			_, rule, ok := strings.Cut(shown, "--rule '")
+			require.True(t, ok, shown)
+			rule, _, _ = strings.Cut(rule, "'")
+			allow(t, id, "--always", "--yes", "--rule", rule)
+			h.isAllowed()
+			hooks(m, t, g, s, "2", own, "1h").isAllowed() // by the rule, without a question
+		})
+	}
+	for name, g := range gates() {
+		t.Run("deadline, then again, then told to stop "+name, func(t *testing.T) {
+			s := session(name, "late")
+			late[name].isDenied("No approver answered in time, so this call is denied for now. The request stays open: if it is approved later, make the same call again and it is allowed.", "no approver answered before the hook's deadline")
+			allow(t, m.Pending(s))
+			hooks(m, t, g, s, "2", command, "1h").isAllowed()
+
+			h := hooks(m, t, g, s, "3", command, "1h") // the approval counted once, so a person is asked
+			id := m.Pending(s)
+			require.NoError(t, h.cmd.Process.Signal(syscall.SIGTERM))
+			h.isDenied("Not allowed, because nod could not get a decision: terminated signal received", "terminated signal received")
+			stdout, _, _ := m.Run("show", id)
+			assert.Contains(t, stdout, "Withdrawn")
+		})
+	}
+	waiting, ids := map[string]*hooked{}, map[string]string{}
+	for name, g := range gates() {
+		waiting[name] = hooks(m, t, g, session(name, "waits"), "1", command, "1h")
+		ids[name] = m.Pending(session(name, "waits"))
+	}
+	m.Kill()
+	m.StartNod()
+	for name, h := range waiting {
+		allow(t, ids[name])
+		h.isAllowed()
+	}
+}

@@ -1,0 +1,248 @@
+package hosts
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// TestHookThatCannotBeRunRefuses: a hook command that this nod does not understand, such
+// as one of another version, must not let the host run the tool.
+func TestHookThatCannotBeRunRefuses(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	for _, line := range []string{"hook", "hook nope", "hook codex --frob", "hook codex --on-unavailable maybe", "hook gemini --host-timeout x"} {
+		t.Run(line, func(t *testing.T) {
+			stdout, stderr, code := m.Run(strings.Fields(line)...)
+			assert.Equal(t, 2, code)
+			assert.Contains(t, stderr, "nod: ", "some hosts take exit code 2 for a refusal only with a reason")
+			var reply map[string]string
+			require.NoError(t, json.Unmarshal([]byte(stdout), &reply), "stdout %q", stdout)
+			assert.Equal(t, "block", reply["decision"])
+			assert.Equal(t, "deny", reply["behavior"])
+		})
+	}
+}
+
+// TestEachHookEndToEnd: each host gets a person's answer from its hook in the host's own
+// format, and nod install --dry-run writes nothing.
+func TestEachHookEndToEnd(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	for agent, c := range map[string]struct{ input, allow, deny string }{
+		"codex": {
+			`{"session_id":"SESSION","cwd":"/","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"make release"}}`,
+			`{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}`, `"behavior":"deny"`,
+		},
+		"gemini": {
+			`{"session_id":"SESSION","cwd":"/","hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":{"command":"make release"}}`,
+			`{"decision":"allow"}`, `"decision":"deny"`,
+		},
+		"copilot": {
+			`{"sessionId":"SESSION","cwd":"/","toolName":"bash","toolInput":{"command":"make release"}}`,
+			`{"behavior":"allow"}`, `"behavior":"deny"`,
+		},
+	} {
+		t.Run(agent, func(t *testing.T) {
+			for _, answer := range []string{"allow", "deny"} {
+				session := agent + "-" + answer
+				cmd := m.Command("hook", agent)
+				cmd.Stdin = strings.NewReader(strings.Replace(c.input, "SESSION", session, 1))
+				var out strings.Builder
+				cmd.Stdout, cmd.Stderr = &out, os.Stderr
+				require.NoError(t, cmd.Start())
+				_, stderr, code := m.Run(answer, m.Pending(session))
+				require.Zero(t, code, stderr)
+				require.NoError(t, cmd.Wait())
+				if answer == "allow" {
+					assert.Equal(t, c.allow+"\n", out.String())
+				} else {
+					assert.Contains(t, out.String(), c.deny)
+				}
+			}
+			path := filepath.Join(t.TempDir(), "settings.json")
+			_, stderr, code := m.Run("install", agent, "--settings", path, "--dry-run")
+			require.Zero(t, code, stderr)
+			assert.NoFileExists(t, path)
+		})
+	}
+}
+
+// TestARunThatWasDeferredGoesOn: the hook makes the host end its run; nod resume waits
+// for the answer and starts the run again; then the same call is asked again and gets
+// the decision.
+func TestARunThatWasDeferredGoesOn(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	transcript := filepath.Join(t.TempDir(), "S-1.jsonl")
+	require.NoError(t, os.WriteFile(transcript, []byte(`{"type":"user","promptId":"p1","promptSource":"sdk"}
+{"type":"assistant","message":{"id":"m1","stop_reason":"tool_use","content":[{"type":"tool_use","id":"toolu_1"}]}}
+`), 0o600))
+	call := `{"session_id":"S-1","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"make release"},"tool_use_id":"toolu_1","transcript_path":"` + transcript + `","prompt_id":"p1"}`
+	ask := func(patience string) string {
+		cmd := m.Command("hook", "claude-code", "--host-timeout", "10m", "--defer-after", patience)
+		cmd.Stdin = strings.NewReader(call)
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	assert.Contains(t, ask("2s"), `"permissionDecision":"defer"`)
+	stdout, _, _ := m.Run("show", "toolu_1")
+	assert.Contains(t, stdout, "nobody is waiting: used if the agent asks again")
+
+	claude := filepath.Join(t.TempDir(), "claude")
+	require.NoError(t, os.WriteFile(claude, []byte("#!/bin/sh\necho \"$@\"\nexit 7\n"), 0o755))
+	resume := m.Command("resume", "S-1", "--claude", claude, "--", "--model", "opus")
+	var out strings.Builder
+	resume.Stdout = &out
+	require.NoError(t, resume.Start())
+	_, stderr, code := m.Run("allow", "toolu_1")
+	require.Zero(t, code, stderr)
+	var ended *exec.ExitError
+	require.ErrorAs(t, resume.Wait(), &ended)
+	assert.Equal(t, 7, ended.ExitCode())
+	assert.Equal(t, "-p --resume S-1 --model opus\n", out.String())
+	assert.Contains(t, ask("1m"), `"permissionDecision":"allow"`)
+}
+
+// TestAHostThatAnsweredItselfEndsTheRequest: the user answered at the terminal first and
+// the call has run, with success or not, so nod withdraws its request.
+func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	for session, event := range map[string]string{"S-2": "PostToolUse", "S-2f": "PostToolUseFailure"} {
+		input := func(event string) *strings.Reader {
+			return strings.NewReader(`{"session_id":"` + session + `","cwd":"/","hook_event_name":"` + event + `","tool_name":"Bash","tool_input":{"command":"make release"}}`)
+		}
+		asking := m.Command("hook", "claude-code")
+		asking.Stdin = input("PermissionRequest")
+		require.NoError(t, asking.Start())
+		id := m.Pending(session)
+		stdout, _, _ := m.Run("show", id)
+		assert.Contains(t, stdout, "may have been answered at the terminal")
+
+		ran := m.Command("hook", "claude-code")
+		ran.Stdin = input(event)
+		out, err := ran.Output()
+		require.NoError(t, err)
+		assert.Equal(t, "{}\n", string(out))
+		require.NoError(t, asking.Wait())
+		stdout, _, _ = m.Run("show", id)
+		assert.Contains(t, stdout, "Withdrawn", event)
+	}
+}
+
+// TestInstallAsksClaudeCodeForItsVersion: nod install adds an event only if this version
+// of Claude Code knows it.
+func TestInstallAsksClaudeCodeForItsVersion(t *testing.T) {
+	m := rig.NewMachine(t)
+	for version, known := range map[string]bool{"2.1.329 (Claude Code)": true, "2.1.9 (Claude Code)": false, "no version": false} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "claude"), []byte("#!/bin/sh\necho '"+version+"'\n"), 0o755))
+		settings := filepath.Join(dir, "settings.json")
+		cmd := m.Command("install", "claude-code", "--settings", settings)
+		cmd.Env = append(cmd.Env, "PATH="+dir+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		written, err := os.ReadFile(settings)
+		require.NoError(t, err)
+		assert.Contains(t, string(written), "PermissionRequest")
+		assert.Equal(t, known, strings.Contains(string(written), "PostToolUseFailure"), version)
+	}
+}
+
+// TestAQuestionIsAnswered: a question of an agent to its user cannot be allowed, only
+// answered, and the host gets the answer beside the questions.
+func TestAQuestionIsAnswered(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	const input = `{"session_id":"S-3","cwd":"/","hook_event_name":"PermissionRequest","tool_name":"AskUserQuestion","tool_input":` +
+		`{"questions":[{"question":"Which database?","header":"Database","options":[{"label":"Postgres","description":"big"},{"label":"SQLite","description":"small"}],"multiSelect":false}]}}`
+	for _, c := range []struct{ says, hears string }{{"2", "SQLite"}, {"the one we have", "the one we have"}} {
+		asking := m.Command("hook", "claude-code")
+		asking.Stdin = strings.NewReader(input)
+		var out strings.Builder
+		asking.Stdout = &out
+		require.NoError(t, asking.Start())
+		id := m.Pending("S-3")
+		stdout, _, _ := m.Run("show", id)
+		assert.Contains(t, stdout, "2: SQLite")
+		assert.Contains(t, stdout, "3: Something else (in your own words)")
+		for _, no := range [][]string{{"allow", id}, {"answer", id, "3"}, {"answer", id, "9"}} {
+			_, stderr, code := m.Run(no...)
+			assert.Equal(t, 1, code, no)
+			assert.Contains(t, stderr, "nod ")
+		}
+		stdout, stderr, code := m.Run("answer", id, c.says)
+		require.Zero(t, code, stderr)
+		assert.Contains(t, stdout, c.hears)
+		require.NoError(t, asking.Wait())
+		assert.Contains(t, out.String(), `"answers":{"Which database?":"`+c.hears+`"}`)
+	}
+}
+
+// TestAStrictInstallationNamesWhatTheHostAllows: nod now decides the calls that the host
+// allows by itself. It lists those rules, and names the command that imports them.
+func TestAStrictInstallationNamesWhatTheHostAllows(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	path := filepath.Join(t.TempDir(), "settings.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"permissions":{"allow":["Bash(make test:*)","Bash"],"deny":["Read(~/.ssh/**)"]}}`), 0o600))
+	stdout, stderr, code := m.Run("install", "claude-code", "--settings", path)
+	require.Zero(t, code, stderr)
+	assert.NotContains(t, stdout, "make test")
+	stdout, stderr, code = m.Run("install", "claude-code", "--strict", "--settings", path)
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "  Bash(make test:*)\n")
+	assert.NotContains(t, stdout, "  Bash\n", "a rule without bounds is not taken over")
+	assert.Contains(t, stdout, "nod policy import claude-code --file "+path)
+}
+
+// TestServersOfNodAreInstalledAndTakenOut: nod install writes how a host starts nod's own
+// programs, and nod uninstall removes all of that.
+func TestServersOfNodAreInstalledAndTakenOut(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	dir := t.TempDir()
+	mcp, acp := filepath.Join(dir, ".mcp.json"), filepath.Join(dir, "editor.json")
+	require.NoError(t, os.WriteFile(acp, []byte(`{"theme":"x"}`), 0o600))
+	for _, args := range [][]string{
+		{"install", "mcp", "--settings", mcp},
+		{"install", "acp", "--settings", acp, "--", "gemini", "--experimental-acp"},
+	} {
+		_, stderr, code := m.Run(args...)
+		require.Zero(t, code, stderr)
+	}
+	text, err := os.ReadFile(mcp)
+	require.NoError(t, err)
+	var listed struct {
+		Servers map[string]struct {
+			Command string
+			Args    []string
+		} `json:"mcpServers"`
+	}
+	require.NoError(t, json.Unmarshal(text, &listed))
+	require.FileExists(t, listed.Servers["nod"].Command)
+	require.Equal(t, []string{"mcp", "--data", m.Dir}, listed.Servers["nod"].Args)
+
+	home := m.Command("uninstall")
+	home.Env = append(home.Env, "HOME="+dir, "XDG_CONFIG_HOME="+dir, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=")
+	out, err := home.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NoFileExists(t, mcp)
+	text, err = os.ReadFile(acp)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"theme":"x"}`, string(text))
+}

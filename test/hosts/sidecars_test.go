@@ -1,0 +1,165 @@
+package hosts
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// openCode is a server with OpenCode's permission API.
+type openCode struct {
+	t             *testing.T
+	url           string
+	says, replies chan string
+}
+
+func newOpenCode(t *testing.T) *openCode {
+	o := &openCode{t: t, says: make(chan string, 10), replies: make(chan string, 10)}
+	answer := func(body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /event", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for {
+			w.(http.Flusher).Flush()
+			select {
+			case event := <-o.says:
+				_, _ = fmt.Fprintf(w, "data: %s\n\n", event)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	mux.HandleFunc("GET /permission", answer(`[]`))
+	mux.HandleFunc("GET /session/{id}", answer(`{"id":"ses_1","directory":"/p","title":"T"}`))
+	mux.HandleFunc("GET /session/{id}/message/{message}", answer(`{"parts":[{"type":"tool","callID":"c","tool":"bash","state":{"status":"running","input":{"command":"make release"}}}]}`))
+	mux.HandleFunc("POST /permission/{id}/reply", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // a short one fails the test
+		o.replies <- r.PathValue("id") + " " + string(body)
+		answer(`true`)(w, r)
+	})
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	o.url = srv.URL
+	return o
+}
+
+// followedBy starts nod opencode, and returns once it follows the server.
+func (o *openCode) followedBy(m *rig.Machine, args ...string) *exec.Cmd {
+	follow := m.Command(append([]string{"opencode", "--url", o.url}, args...)...)
+	out, err := follow.StdoutPipe()
+	require.NoError(o.t, err)
+	require.NoError(o.t, follow.Start())
+	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // fails if it has ended already
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(o.t, err)
+	assert.Equal(o.t, "nod gets the permission prompts of OpenCode at "+o.url+"\n", line)
+	return follow
+}
+
+func (o *openCode) asks(id string) {
+	o.says <- `{"type":"permission.asked","properties":{"id":"` + id + `","sessionID":"ses_1","permission":"bash","patterns":[],"metadata":{},"always":[],"tool":{"messageID":"m","callID":"c"}}}`
+}
+
+func (o *openCode) replied() string {
+	o.t.Helper()
+	select {
+	case reply := <-o.replies:
+		return reply
+	case <-time.After(2 * rig.Patience):
+		require.FailNow(o.t, "OpenCode got no reply")
+	}
+	return ""
+}
+
+// TestNodOpencode: the command follows a server, reaches a nod that starts later,
+// replies with the approver's answer, and withdraws its request when it is stopped.
+func TestNodOpencode(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	o := newOpenCode(t)
+	follow := o.followedBy(m)
+	m.StartNod()
+	o.asks("per_1")
+	require.Equal(t, "per_1", m.Pending("ses_1"))
+	_, stderr, code := m.Run("deny", "per_1", "-m", "not today")
+	require.Zero(t, code, stderr)
+	assert.Equal(t, `per_1 {"message":"Denied by `+rig.Me(t)+`: not today","reply":"reject"}`, o.replied())
+	o.asks("per_2")
+	require.Equal(t, "per_2", m.Pending("ses_1"))
+	require.NoError(t, follow.Process.Signal(os.Interrupt))
+	require.NoError(t, follow.Wait())
+	stdout, _, _ := m.Run("show", "per_2")
+	assert.Contains(t, stdout, "Withdrawn")
+	assert.Empty(t, o.replies)
+
+	_, stderr, code = m.Run("opencode", "--url", "nowhere")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "OpenCode's address is not a URL")
+}
+
+// TestNodInstallOpencode: install changes OpenCode's settings file once, and
+// uninstalling restores it byte for byte.
+func TestNodInstallOpencode(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	path := filepath.Join(t.TempDir(), "opencode.jsonc")
+	const before = "{ // mine\n  \"model\": \"a/b\",\n}\n"
+	require.NoError(t, os.WriteFile(path, []byte(before), 0o600))
+	stdout, stderr, code := m.Run("install", "opencode", "--settings", path)
+	require.Zero(t, code, stderr)
+	assert.Contains(t, stdout, "asks nod now")
+	assert.Contains(t, stderr, "nod opencode")
+	installed, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Contains(t, string(installed), `"bash": "ask"`)
+	stdout, _, _ = m.Run("install", "opencode", "--settings", path)
+	assert.Contains(t, stdout, "nothing to change")
+	_, stderr, code = m.Run("install", "opencode", "--settings", path, "--uninstall")
+	require.Zero(t, code, stderr)
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, before, string(after))
+	_, stderr, code = m.Run("install", "opencode", "--settings", path, "--on-unavailable", "deny")
+	assert.Equal(t, 1, code)
+	assert.Contains(t, stderr, "give --on-unavailable to nod opencode")
+}
+
+// TestNodCodexAppServer: the command relays between Codex and its client, answers
+// approval requests, and exits with the program's exit code.
+func TestNodCodexAppServer(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	const asks = `{"id":1,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
+	c := m.Command("codex-app-server", "--", "sh", "-c", `echo '`+asks+`'; read answer; echo "$answer"; exit 7`)
+	in, err := c.StdinPipe() // stays open
+	require.NoError(t, err)
+	defer func() { _ = in.Close() }()
+	var out strings.Builder
+	c.Stdout, c.Stderr = &out, os.Stderr
+	require.NoError(t, c.Start())
+	_, stderr, code := m.Run("allow", m.Pending("thr-1"))
+	require.Zero(t, code, stderr)
+	var ended *exec.ExitError
+	require.ErrorAs(t, c.Wait(), &ended)
+	assert.Equal(t, 7, ended.ExitCode())
+	assert.Equal(t, `{"id":1,"result":{"decision":"accept"}}`+"\n", out.String())
+}

@@ -1,0 +1,395 @@
+package rig
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"os"
+	"os/user"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/actors/engine"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/telegram"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Env is a whole nod in this process: a server with keys for all roles, and any number
+// of engines, agents and people. A test starts, stops and breaks these parts. An error
+// that the test does not expect ends it.
+type Env struct {
+	*require.Assertions
+	T       *testing.T
+	Ctx     context.Context
+	Dir     string
+	Keys    *roles.Keys
+	Server  *bus.Server
+	mu      sync.Mutex // guards conns, which racing goroutines open
+	conns   map[roles.ID]*bus.Conn
+	agents  map[string]*Agent
+	Store   *bus.Store // as an engine sees it
+	Raw     jetstream.JetStream
+	Engines []*Node
+	Wires   []func() // close proxies, workers and connections before the server
+}
+
+// Node is one running engine.
+type Node struct {
+	*engine.Engine
+	env    *Env
+	Close  []func()
+	Actors *actors.System
+}
+
+// Setup holds the options that a test may change.
+type Setup struct {
+	Settings string
+	Engine   engine.Options
+	sync     time.Duration
+	Engines  int
+	Port     int // of the server; set it if a later server must have the same
+}
+
+// Start starts a nod that ends with the test.
+func Start(t *testing.T, change ...func(*Setup)) *Env {
+	t.Helper()
+	s := Setup{Settings: Everybody, Engines: 1, sync: time.Second}
+	for _, c := range change {
+		c(&s)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	e := &Env{Assertions: require.New(t), T: t, Ctx: ctx, Dir: t.TempDir(), agents: map[string]*Agent{}}
+	var err error
+	e.Keys, err = roles.OpenKeys(e.Dir)
+	e.NoError(err)
+	e.NoError(e.Keys.Ensure(append(roles.First(), roles.AgentID("ada"), roles.AgentID("ben"),
+		roles.ConnectorID("web"), roles.ConnectorID("tg"))...))
+	t.Cleanup(func() { e.Down(); cancel() })
+	e.Up(s)
+	return e
+}
+
+// Up starts the server and its engines.
+func (e *Env) Up(s Setup) {
+	e.T.Helper()
+	users, err := e.Keys.Users()
+	e.NoError(err)
+	e.Server, err = bus.Embed(e.Ctx, bus.EmbedOptions{DataDir: e.Dir, Port: s.Port, Users: users, SyncInterval: s.sync, Log: Quiet()})
+	e.NoError(err)
+	e.openRaw()
+	e.conns = map[roles.ID]*bus.Conn{}
+	e.Store, err = bus.OpenStore(e.Ctx, e.Conn(roles.ID{Role: roles.EngineStore}), 1)
+	e.NoError(err)
+	for range s.Engines {
+		e.Engine(s.Engine)
+	}
+	if s.Engines > 0 && s.Settings != "" {
+		_, err := e.Engines[0].ApplySettings(e.Ctx, Apart(s.Settings), "test")
+		e.NoError(err)
+	}
+}
+
+// Engine starts one more engine, with its own connections unless o has some, and with
+// Telegram's settings unless o.Channels is set.
+func (e *Env) Engine(o engine.Options) *Node {
+	e.T.Helper()
+	n := &Node{env: e, Actors: actors.NewSystem(Quiet())}
+	if o.Edge == nil {
+		o.Edge = e.Dial(roles.ID{Role: roles.Engine}, e.Server.URL())
+		n.Close = append(n.Close, o.Edge.Close)
+	}
+	if o.Store == nil {
+		o.Store = e.Dial(roles.ID{Role: roles.EngineStore}, e.Server.URL())
+		n.Close = append(n.Close, o.Store.Close)
+	}
+	if o.Channels == nil {
+		o.Channels = []schemas.ChannelSettings{telegram.Channel.Settings}
+	}
+	o.Host = cmp.Or(o.Host, "devbox")
+	o.Replicas, o.System, o.Version, o.Log = 1, n.Actors, "0.0.0", Quiet()
+	var err error
+	n.Engine, err = engine.Start(e.Ctx, o)
+	e.NoError(err)
+	e.Engines = append(e.Engines, n)
+	return n
+}
+
+// Halt ends an engine in the order in which a process does.
+func (n *Node) Halt() {
+	if n.Engine == nil {
+		return
+	}
+	n.env.NoError(n.Stop(context.Background()))
+	n.Engine = nil
+	n.Actors.Stop()
+	for _, c := range n.Close {
+		c()
+	}
+}
+
+// Down ends everything; the stored data stays.
+func (e *Env) Down() {
+	for _, a := range e.agents {
+		a.Asker.Close()
+	}
+	for _, n := range e.Engines {
+		n.Halt()
+	}
+	for _, c := range e.conns {
+		c.Close()
+	}
+	for _, end := range e.Wires {
+		end()
+	}
+	e.agents, e.Engines, e.conns, e.Wires = map[string]*Agent{}, nil, nil, nil
+	e.NoError(e.Server.Close())
+}
+
+// Quiet discards the log, because tests provoke errors. NOD_TEST_LOG=1 shows it.
+func Quiet() *slog.Logger {
+	if os.Getenv("NOD_TEST_LOG") != "" {
+		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// Dial opens a new connection in a role.
+func (e *Env) Dial(id roles.ID, url string) *bus.Conn {
+	e.T.Helper()
+	c, err := bus.Connect(e.Ctx, bus.Options{URL: url, Name: id.String(), Creds: e.Keys.Path(id), Inbox: id.InboxPrefix(), Log: Quiet()})
+	e.NoError(err)
+	return c
+}
+
+// Conn is the test's own connection in a role.
+func (e *Env) Conn(id roles.ID) *bus.Conn {
+	e.T.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conns[id] == nil {
+		e.conns[id] = e.Dial(id, e.Server.URL())
+	}
+	return e.conns[id]
+}
+
+// openRaw opens JetStream with the key of the stores' owner, so that a test can cause
+// faults.
+func (e *Env) openRaw() {
+	e.T.Helper()
+	var err error
+	e.Raw, err = jetstream.New(e.RawConn(roles.ID{Role: roles.OwnerStore}))
+	e.NoError(err)
+}
+
+// RawConn is a plain NATS connection, without package bus.
+func (e *Env) RawConn(id roles.ID) *nats.Conn {
+	e.T.Helper()
+	key, err := nats.NkeyOptionFromSeed(e.Keys.Path(id))
+	e.NoError(err)
+	nc, err := nats.Connect(e.Server.URL(), key, nats.CustomInboxPrefix(id.InboxPrefix()))
+	e.NoError(err)
+	e.T.Cleanup(nc.Close)
+	return nc
+}
+
+// LoseTimer removes the timer of a pending record. No engine does this: it is a fault.
+func (e *Env) LoseTimer(key string) {
+	e.T.Helper()
+	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
+	e.NoError(err)
+	e.NoError(stream.Purge(e.Ctx, jetstream.WithPurgeSubject(schemas.TimerSubject(e.timerKey(key)))))
+	e.NotContains(e.Armed(), key)
+}
+
+// Armed returns the keys that have a timer.
+func (e *Env) Armed() []string {
+	e.T.Helper()
+	keys, err := e.Store.Records.Pending(e.Ctx, "")
+	e.NoError(err)
+	return keys
+}
+
+// Timer returns the time for which a record's timer is armed, as it is stored.
+func (e *Env) Timer(key string) string {
+	e.T.Helper()
+	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
+	e.NoError(err)
+	msg, err := stream.GetLastMsgForSubject(e.Ctx, schemas.TimerSubject(e.timerKey(key)))
+	e.NoError(err)
+	return strings.TrimPrefix(msg.Header.Get("Nats-Schedule"), "@at ")
+}
+
+// timerKey returns the key of a record's timer: its question's, if it waits with one.
+func (e *Env) timerKey(key string) string {
+	e.T.Helper()
+	session, id := schemas.SplitKey(key)
+	return schemas.Key(session, cmp.Or(e.Stored(key).Record.Question, id))
+}
+
+// Arms arms a record's timer for an event other than its next.
+func (e *Env) Arms(key string, event schemas.Event) {
+	e.T.Helper()
+	entry := e.Stored(key)
+	entry.Record.NextEvent = &event
+	e.NoError(e.Store.Records.Rearm(e.Ctx, &entry))
+}
+
+// Stored reads a record.
+func (e *Env) Stored(key string) bus.Entry {
+	e.T.Helper()
+	entry, err := e.Store.Records.Get(e.Ctx, key)
+	e.NoError(err, key)
+	return entry
+}
+
+// Kept returns the keys of all records, decided ones too.
+func (e *Env) Kept() (keys []string) {
+	e.T.Helper()
+	e.NoError(e.Store.Records.Scan(e.Ctx, "", 0, func(r bus.Found) bool {
+		keys = append(keys, r.Key)
+		return true
+	}))
+	return keys
+}
+
+// NothingStored checks that there is neither a record nor a timer.
+func (e *Env) NothingStored() {
+	e.T.Helper()
+	e.Empty(e.Kept())
+	e.Empty(e.Armed())
+}
+
+// Patience is how long a test waits for a condition that it has to poll, and Tick is
+// the interval of its polls.
+const (
+	Patience = 30 * time.Second
+	Tick     = 50 * time.Millisecond
+)
+
+// Soon polls a condition until it holds.
+func (e *Env) Soon(what string, holds func() bool) {
+	e.T.Helper()
+	e.Eventually(holds, Patience, 10*time.Millisecond, what)
+}
+
+// Passed waits until the broker's clock is past an instant.
+func (e *Env) Passed(at time.Time) {
+	e.T.Helper()
+	ahead, err := e.Store.BrokerTime(e.Ctx)
+	e.NoError(err)
+	select {
+	case <-time.After(time.Until(at) - ahead + 20*time.Millisecond):
+	case <-e.Ctx.Done():
+		e.NoError(e.Ctx.Err())
+	}
+}
+
+// Owner is a client that may change settings and sessions.
+func (e *Env) Owner() *connector.Owner {
+	e.T.Helper()
+	return connector.NewOwner(e.Conn(roles.ID{Role: roles.Owner}), schemas.ConnectorTerminal)
+}
+
+// Timeout sets the timeout of a session's requests; 0 restores the default.
+func (e *Env) Timeout(session string, d time.Duration) {
+	e.T.Helper()
+	seconds := int(d / time.Second)
+	_, err := e.Owner().ChangeSession(e.Ctx, schemas.SessionChange{SessionID: session, TimeoutSeconds: &seconds})
+	e.NoError(err)
+}
+
+// Apply stores settings, and waits until every engine follows them.
+func (e *Env) Apply(settings string) uint64 {
+	e.T.Helper()
+	state, err := e.Owner().ApplySettings(e.Ctx, Apart(settings))
+	e.NoError(err)
+	laggards, err := e.Owner().Follow(e.Ctx, state.Revision)
+	e.NoError(err)
+	e.Empty(laggards)
+	e.Heard("settings_revision", state.Revision)
+	return state.Revision
+}
+
+// Heard waits until every engine of the test reports that it follows a revision. Owner's
+// Follow does not wait for an engine that is too slow to reply.
+func (e *Env) Heard(what string, revision uint64) {
+	e.T.Helper()
+	running := 0
+	for _, n := range e.Engines {
+		if n.Engine != nil {
+			running++
+		}
+	}
+	owner := e.Conn(roles.ID{Role: roles.Owner})
+	e.Soon("every engine follows the "+what, func() bool {
+		stats, err := owner.ServiceStats(e.Ctx, "nod-engine")
+		if err != nil {
+			return false
+		}
+		follow := 0
+		for _, s := range stats {
+			var data map[string]uint64
+			if s.Into(&data) == nil && data[what] >= revision {
+				follow++
+			}
+		}
+		return follow == running
+	})
+}
+
+// Me returns the user name under which the commands answer.
+func Me(t *testing.T) string {
+	t.Helper()
+	u, err := user.Current()
+	require.NoError(t, err)
+	return u.Username
+}
+
+// OutboxIdle reports whether the outbox has handled all stored changes.
+func (e *Env) OutboxIdle() bool {
+	consumer, err := e.Raw.Consumer(e.Ctx, "KV_pending_permissions", "nod-outbox")
+	if err != nil {
+		return false
+	}
+	info := consumer.CachedInfo()
+	return info.NumPending == 0 && info.NumAckPending == 0
+}
+
+// LoggedOf counts the log entries of a kind.
+func (e *Env) LoggedOf(kind schemas.LogKind) int {
+	e.T.Helper()
+	n := 0
+	for _, count := range e.Logged(kind) {
+		n += count
+	}
+	return n
+}
+
+// StopOutbox pauses the outbox: the effects of a decision then happen only in the calls
+// that return it.
+func (e *Env) StopOutbox() {
+	e.T.Helper()
+	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
+	e.NoError(err)
+	e.Soon("the outbox has handled all changes", e.OutboxIdle)
+	_, err = stream.PauseConsumer(e.Ctx, "nod-outbox", time.Now().Add(time.Hour))
+	e.NoError(err)
+}
+
+// Registers renews or ends the lease of a connector's worker.
+func (e *Env) Registers(connector, worker string, leave bool) {
+	e.T.Helper()
+	var r schemas.Registered
+	e.NoError(e.Conn(roles.ConnectorID(connector)).CallInto(e.Ctx, schemas.RegisterSubject(connector),
+		schemas.Register{Type: schemas.TypeRegister, WorkerID: worker, Leave: leave}, &r))
+}

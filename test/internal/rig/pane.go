@@ -1,0 +1,88 @@
+package rig
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Pane is a tmux terminal that runs one program.
+type Pane struct {
+	*require.Assertions
+	T      *testing.T
+	tmux   func(args ...string) *exec.Cmd
+	width  int
+	height int
+}
+
+// NewPane runs a shell command with nod's environment in a terminal. The screen stays
+// readable after the command has ended.
+func (m *Machine) NewPane(t *testing.T, width, height int, command string) *Pane {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "tmux is required if CI=true: %v", err)
+		t.Skipf("left out: the test needs tmux for a real terminal: %v", err)
+	}
+	dir, err := os.MkdirTemp("", "nod-tmux-")
+	require.NoError(t, err)
+	config := filepath.Join(dir, "conf")
+	require.NoError(t, os.WriteFile(config, []byte("set -g remain-on-exit on\nset -s escape-time 0\nset -g status off\nset -g default-shell /bin/sh\n"), 0o600))
+	p := &Pane{require.New(t), t, func(args ...string) *exec.Cmd {
+		c := exec.Command("tmux", append([]string{"-u", "-S", filepath.Join(dir, "s"), "-f", config}, args...)...)
+		c.Env = append(m.Command().Env, "TMUX=", "LC_ALL=C.UTF-8", "TERM=xterm-256color")
+		return c
+	}, width, height}
+	p.does("new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height), command)
+	t.Cleanup(func() {
+		_ = p.tmux("kill-server").Run() // it may have ended
+		_ = os.RemoveAll(dir)
+	})
+	return p
+}
+
+func (p *Pane) does(args ...string) string {
+	p.T.Helper()
+	out, err := p.tmux(args...).CombinedOutput()
+	p.NoError(err, "tmux %v: %s", args, out)
+	return string(out)
+}
+
+// Screen is the text on the screen.
+func (p *Pane) Screen() string { return p.does("capture-pane", "-p") }
+
+// Shows waits until the screen holds a text.
+func (p *Pane) Shows(text string) {
+	p.T.Helper()
+	p.Until(func() bool { return strings.Contains(p.Screen(), text) }, text)
+}
+
+// Until waits until a condition holds, and otherwise fails with its name.
+func (p *Pane) Until(holds func() bool, what string) {
+	p.T.Helper()
+	if !p.Within(Patience, holds) {
+		p.Fail("never: "+what, p.Screen())
+	}
+}
+
+// Within polls until a condition holds, and reports whether it did in time.
+func (p *Pane) Within(patience time.Duration, holds func() bool) bool {
+	end, looks := time.NewTimer(patience), time.NewTicker(Tick)
+	defer looks.Stop()
+	for !holds() {
+		select {
+		case <-end.C:
+			return false
+		case <-looks.C:
+		}
+	}
+	return true
+}
+
+// Types sends keys, in the form of tmux send-keys.
+func (p *Pane) Types(keys ...string) { p.does(append([]string{"send-keys"}, keys...)...) }

@@ -1,0 +1,81 @@
+package rig
+
+import (
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Person is a user of one connector, who answers through its desk.
+type Person struct {
+	*Env
+	*connector.Desk
+	connector, User string
+}
+
+// Ann is the approver at the terminal.
+func (e *Env) Ann() *Person { return e.Person("terminal", "ann") }
+
+// Bob is the approver on the web.
+func (e *Env) Bob() *Person { return e.Person("web", "bob") }
+
+// Person is a user of a connector.
+func (e *Env) Person(connectorName, userID string) *Person {
+	e.T.Helper()
+	return &Person{e, connector.NewDesk(e.Conn(roles.ConnectorID(connectorName)), connectorName), connectorName, userID}
+}
+
+// Says answers a request with an option.
+func (p *Person) Says(q *Question, option string) (schemas.Decision, error) {
+	return p.Answer(p.Ctx, p.AnswerTo(q, option))
+}
+
+// AnswerTo makes an answer with an option, and does not send it.
+func (p *Person) AnswerTo(q *Question, option string) schemas.Answer {
+	return schemas.Answer{
+		SessionID: q.Receipt.SessionID, PendingID: q.Receipt.PendingID, Digest: q.Receipt.Digest,
+		OptionID: option, From: schemas.From{UserID: p.User},
+	}
+}
+
+// SaysOf is Says for an answer to a prompt that counted this many calls.
+func (p *Person) SaysOf(q *Question, option string, calls int) (schemas.Decision, error) {
+	a := p.AnswerTo(q, option)
+	a.Waiters = calls
+	return p.Answer(p.Ctx, a)
+}
+
+// Allows allows a request once. It fails if another answer has decided otherwise.
+func (p *Person) Allows(q *Question) schemas.Decision { p.T.Helper(); return p.must(q, "allow_once") }
+
+// Denies denies a request once, like Allows.
+func (p *Person) Denies(q *Question) schemas.Decision { p.T.Helper(); return p.must(q, "reject_once") }
+
+func (p *Person) must(q *Question, option string) schemas.Decision {
+	p.T.Helper()
+	d, err := p.Says(q, option)
+	p.NoError(err)
+	return d
+}
+
+// Does sends one presence message: a client joins, leaves, or takes, renews or
+// gives back the input lock.
+func (p *Person) Does(op schemas.PresenceOp, session, client, kind string) schemas.Lock {
+	p.T.Helper()
+	lock, err := p.Hold(p.Ctx, schemas.Presence{
+		Op: op, SessionID: session, ClientID: client, Kind: kind, From: schemas.From{UserID: p.User},
+	})
+	p.NoError(err)
+	return lock
+}
+
+// Remembers allows a question with a grant, which ends after seconds unless that is 0.
+func (p *Person) Remembers(q *Question, scope schemas.Scope, seconds int) schemas.Decision {
+	p.T.Helper()
+	a := p.AnswerTo(q, "allow_once")
+	a.Scope, a.ForSeconds = scope, seconds
+	d, err := p.Answer(p.Ctx, a)
+	p.NoError(err)
+	p.NotNil(d.Grant)
+	return d
+}

@@ -1,0 +1,24 @@
+package rig
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FreePorts returns free ports below the range from which the kernel assigns ports, so
+// that no other program is given one of them.
+func FreePorts(t *testing.T, n int) (ports []int) {
+	for len(ports) < n {
+		require.NoError(t, t.Context().Err(), "no port is free")
+		port := 20_000 + rand.N(12_000)
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			defer l.Close() // kept until the end, so that no port is found twice
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}

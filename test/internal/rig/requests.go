@@ -1,0 +1,38 @@
+package rig
+
+import (
+	"fmt"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Deploy is a tool call that no rule decides.
+func Deploy(session, id string) schemas.Request { return Call("Deploy", session, id) }
+
+// Lookup is a tool call that a rule allows.
+func Lookup(session, id string) schemas.Request { return Call("Lookup", session, id) }
+
+// Call is a tool call.
+func Call(tool, session, id string) schemas.Request {
+	return schemas.Request{
+		SessionID: session, PendingID: id, Kind: schemas.KindToolCall, Title: "Use " + tool, ToolName: tool,
+		ActionType: schemas.ActionOther, ActionDetails: []byte(`{"to":"production"}`),
+		Options: schemas.DefaultOptions(),
+	}
+}
+
+// Shell is a request for a shell command, which a person can allow for longer.
+func Shell(session, id, command string) schemas.Request {
+	r := Call("Bash", session, id)
+	r.ActionType, r.Project = schemas.ActionCommand, "/app"
+	r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":"/app"}`, command)
+	return r
+}
+
+// Permission is a request for permission tags on devbox, the engine's host.
+func Permission(session, id, reason string, tags ...string) schemas.Request {
+	return schemas.Request{
+		SessionID: session, PendingID: id, Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,
+		ActionDetails: []byte("{}"), Permissions: tags, Reason: reason, Host: "devbox",
+	}
+}

@@ -1,0 +1,66 @@
+package rig
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+)
+
+// Everybody lets Ann and Bob answer; all tools ask, except for two that have rules.
+const Everybody = `{
+	"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
+	"approvers": {"people": [
+		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]},
+		{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}]}
+	]}
+}`
+
+// Apart adds options under which each request is a question of its own, unless the
+// settings themselves say otherwise.
+func Apart(settings string) []byte {
+	var all map[string]json.RawMessage
+	permissions := map[string]json.RawMessage{"join_identical": []byte("false"), "remember_denials_seconds": []byte("0"), "open_prompts": []byte("0")}
+	if json.Unmarshal([]byte(settings), &all) != nil || all["permissions"] != nil && json.Unmarshal(all["permissions"], &permissions) != nil {
+		return []byte(settings) // invalid: the engine refuses it
+	}
+	all["permissions"], _ = schemas.Encode(permissions) // decoded values can be encoded
+	data, _ := schemas.Encode(all)
+	return data
+}
+
+// SomeOfIt lets Ann decide about every request, and Bob about requests of ada in one
+// project, up to medium risk.
+const SomeOfIt = `{
+	"permissions": {"ask": ["Deploy"]},
+	"approvers": {"people": [
+		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]},
+		{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "tg", "user_id": "8"}],
+		 "for": {"agents": ["ada"], "projects": ["/srv/shop/**"]}, "max_risk": "medium"}
+	]}
+}`
+
+// AtTheTerminal makes the user who runs the tests Ann; Bob answers on the web.
+func AtTheTerminal(t *testing.T) func(*Setup) {
+	return func(s *Setup) {
+		s.Settings = strings.Replace(Everybody, `"user_id": "ann"`, `"user_id": "`+Me(t)+`"`, 1)
+	}
+}
+
+// Ann is the approver at the terminal, as a sender.
+func Ann() schemas.From { return schemas.From{UserID: "ann"} }
+
+// WithCarrier is Everybody, with Ann also on the carrier tg.
+var WithCarrier = strings.Replace(Everybody, `"user_id": "ann"}`, `"user_id": "ann"}, {"connector": "tg", "user_id": "1001"}`, 1)
+
+// Rules are the settings of Everybody, but with these rules: allow and deny each name
+// a tool, or are empty for no rule.
+func Rules(allow, deny string) string {
+	list := func(tool string) []string { return strings.Fields(tool) }
+	var s map[string]any
+	_ = json.Unmarshal([]byte(Everybody), &s) // a constant
+	s["permissions"] = map[string]any{"allow": list(allow), "deny": list(deny)}
+	data, _ := json.Marshal(s)
+	return string(data)
+}

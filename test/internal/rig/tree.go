@@ -1,0 +1,22 @@
+package rig
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Tree makes a directory with folders in and out, and with links in "in" that lead to
+// "out", to nothing and to a file. It returns the directory.
+func Tree(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err == nil {
+		err = errors.Join(os.MkdirAll(dir+"/in/sub", 0o755), os.MkdirAll(dir+"/out", 0o755), os.Symlink(dir+"/out", dir+"/in/link"), os.Symlink(dir+"/out/x", dir+"/in/sub/leak.txt"), os.Symlink(dir+"/nowhere", dir+"/in/dangling"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

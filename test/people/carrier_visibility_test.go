@@ -1,0 +1,51 @@
+package people
+
+import (
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// A carrier sees the requests routed to it, and each of its recipients those routed to
+// them. Requests routed elsewhere are refused like unknown ones.
+func TestACarrierSeesWhatWasRoutedToIt(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	foreign := env.Agent("ada").Asks(rig.Deploy("S", "before"))
+	env.Apply(`{"approvers": {"people": [
+		{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]},
+		{"name": "Bob", "identities": [{"connector": "tg", "user_id": "4712"}]}
+	]}}`)
+	own := env.Agent("ada").Asks(rig.Deploy("S", "after"))
+	for recipient, want := range map[string][]string{"": {"after"}, "4712": {"after"}, "4711": nil} {
+		prompts, err := env.Person("tg", "4712").Pending(env.Ctx, schemas.Query{Recipient: recipient})
+		env.NoError(err)
+		var ids []string
+		for _, p := range prompts {
+			ids = append(ids, p.PendingID)
+		}
+		env.Equal(want, ids, "for %q", recipient)
+	}
+	_, _, err := env.Person("tg", "4712").Show(env.Ctx, "S", own.Receipt.PendingID)
+	env.NoError(err)
+	_, _, err = env.Person("tg", "4712").Show(env.Ctx, "S", foreign.Receipt.PendingID)
+	of := env.Refusal(err, schemas.CodeNotFound)
+	_, _, err = env.Person("tg", "4712").Show(env.Ctx, "S", "nothing")
+	env.Refusal(err, schemas.CodeNotFound)
+	env.NotContains(of.Message, "Deploy")
+	all, err := env.Ann().Pending(env.Ctx, schemas.Query{})
+	env.NoError(err)
+	env.Len(all, 2)
+}
+
+// Inboxes may read a session's state and activity; carriers may not.
+func TestACarrierDoesNotLookIntoSessions(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Agent("ada").Asks(rig.Deploy("S", "q"))
+	_, err := env.Person("tg", "7").Session(env.Ctx, "S")
+	env.Refusal(err, schemas.CodeForbidden)
+	_, err = env.Bob().Session(env.Ctx, "S")
+	env.NoError(err)
+}

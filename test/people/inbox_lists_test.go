@@ -1,0 +1,72 @@
+package people
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// A list that is too long for one message comes in several, and is complete.
+func TestListsOfLongRequestsAreWhole(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	long := strings.Repeat("x", 200<<10)
+	var questions []*rig.Question
+	var want []string
+	for i := range 9 {
+		r := rig.Deploy("S", fmt.Sprint("r", i))
+		r.ActionDetails = fmt.Appendf(nil, `{"text":%q}`, fmt.Sprint(i, long))
+		want = append(want, r.PendingID)
+		questions = append(questions, env.Agent("ada").Asks(r))
+	}
+	pending, err := env.Bob().Pending(env.Ctx, schemas.Query{})
+	env.NoError(err)
+	env.Equal(want, idsOf(pending))
+	none, err := env.Bob().History(env.Ctx, "")
+	env.NoError(err)
+	env.Empty(none)
+
+	for _, q := range questions[:8] {
+		env.Bob().Denies(q)
+	}
+	history, err := env.Bob().History(env.Ctx, "S")
+	env.NoError(err)
+	env.Equal(want[:8], idsOf(history))
+	for _, p := range history {
+		env.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "web"}, p.Decision.By)
+	}
+	other, err := env.Bob().History(env.Ctx, "T")
+	env.NoError(err)
+	env.Empty(other)
+	pending, err = env.Bob().Pending(env.Ctx, schemas.Query{})
+	env.NoError(err)
+	env.Equal(want[8:], idsOf(pending))
+}
+
+func idsOf(prompts []schemas.Prompt) []string {
+	ids := []string{}
+	for _, p := range prompts {
+		ids = append(ids, p.PendingID)
+	}
+	return ids
+}
+
+// An inbox revokes a grant for an approver, whose name is stored, and for no other user.
+func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Bob().Remembers(env.Agent("ada").Asks(rig.Shell("S", "one", "npm test")), schemas.ScopeSession, 0)
+	grants, err := env.Bob().Grants(env.Ctx, "S")
+	env.NoError(err)
+	env.Len(grants, 1)
+	env.Refusal(env.Bob().Revoke(env.Ctx, &grants[0], "eve"), schemas.CodeForbidden)
+	env.NoError(env.Bob().Revoke(env.Ctx, &grants[0], "bob"))
+	grants, err = env.Bob().Grants(env.Ctx, "S")
+	env.NoError(err)
+	env.Len(grants, 1)
+	env.Equal("Bob", grants[0].RevokedBy)
+	env.Agent("ada").Asks(rig.Shell("S", "two", "npm test")) // a person is asked again
+}

@@ -1,0 +1,241 @@
+package people
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// presses presses a key that decides, again if text is not shown within 3 s.
+func presses(p *rig.Pane, key, text string) {
+	p.T.Helper()
+	pressesAgain(p, 3*time.Second, key, text)
+}
+
+// pressesOnce is presses for a key whose second press does something else: it waits
+// so long before it that the first press must have been ignored.
+func pressesOnce(p *rig.Pane, key, text string) {
+	p.T.Helper()
+	pressesAgain(p, rig.Patience, key, text)
+}
+
+// pressesAgain presses a key, and repeats it if the screen does not show text in
+// time. It waits 600 ms before each press, because the inbox ignores keys for a
+// moment after a change.
+func pressesAgain(p *rig.Pane, after time.Duration, key, text string) {
+	p.T.Helper()
+	for range 5 {
+		rested := time.NewTimer(600 * time.Millisecond)
+		<-rested.C
+		p.Types(key)
+		if p.Within(after, func() bool { return strings.Contains(p.Screen(), text) }) {
+			return
+		}
+	}
+	p.Fail("never: "+text, p.Screen())
+}
+
+// decided returns a request's decision, nil if it is pending.
+func decided(m *rig.Machine, t *testing.T, id string) *schemas.Decision {
+	t.Helper()
+	out, stderr, code := m.Run("show", id, "--json")
+	require.Zero(t, code, stderr)
+	var shown struct {
+		Decision *schemas.Decision `json:"decision"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(out), &shown))
+	return shown.Decision
+}
+
+// An approver answers in a terminal, and sees others' decisions and that nod is away.
+func TestTheInboxInATerminal(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	code := filepath.Join(m.Dir, "code")
+	p := m.NewPane(t, 80, 24, fmt.Sprintf("%s inbox; echo $? >%[2]s.new; mv %[2]s.new %[2]s; cat", m.Nod, code))
+	p.Shows("Nothing waits for an answer.")
+
+	waiting := m.Command(rig.Ask("fix-ci", "first-request")...)
+	var out bytes.Buffer
+	waiting.Stdout = &out
+	require.NoError(t, waiting.Start())
+	p.Shows("▸ first-re")
+	p.Shows("No Allow: v shows it in full")
+	p.Types("v")
+	p.Shows("In full: first-request")
+	p.Types("Space")
+	p.Shows("Shown whole: y allows exactly this")
+	presses(p, "y", "✅ Allowed once · "+rig.Me(t))
+	require.NoError(t, waiting.Wait())
+	require.Contains(t, out.String(), `"outcome": "allowed"`)
+
+	p.Types("Escape")
+	m.Asked(t, "second-request", "--session", "fix-ci", "--tool", "Frobnicate", "--input", `{"n":2}`)
+	p.Shows("second-r")
+	p.Types("Down", "v")
+	p.Shows("In full: second-request")
+	_, stderr, denied := m.Run("deny", "second-request", "-m", "not now")
+	require.Zero(t, denied, stderr)
+	p.Shows(`⛔ Denied · ` + rig.Me(t) + ` · `)
+	p.Shows(` · terminal · "not now"`)
+	require.NotContains(t, p.Screen(), "y once")
+
+	p.Types("Escape")
+	require.Equal(t, schemas.TierDisconnected, m.Asked(t, "third-request", "--session", "held", "--tool", "Frobnicate", "--input", `{"n":3}`).Tier)
+	p.Shows("third-re")
+	p.Types("Down")
+	p.Shows("n: 3")
+	pressesOnce(p, "l", "You hold session held")
+	require.Equal(t, schemas.TierConnected, m.Asked(t, "fourth-request", "--session", "held", "--tool", "Frobnicate", "--input", `{"n":4}`).Tier)
+	pressesOnce(p, "r", "Deny, and tell the agent why:")
+	p.Types("-l", "use make clean")
+	p.Shows("use make clean")
+	pressesOnce(p, "Enter", `"use make clean"`)
+	require.Equal(t, "use make clean", decided(m, t, "third-request").Message)
+
+	m.Kill()
+	p.Shows("nod is away: nothing can be allowed until it is back.")
+	m.StartNod()
+	p.Until(func() bool { return !strings.Contains(p.Screen(), "nod is away") }, "nod is back")
+	p.Types("Escape")
+	var ended []byte
+	p.Until(func() bool {
+		var err error
+		ended, err = os.ReadFile(code) // tmux does not always notice that a program has ended
+		return err == nil
+	}, "closed")
+	require.Equal(t, "0\n", string(ended), p.Screen())
+	require.Equal(t, schemas.TierDisconnected, m.Asked(t, "fifth-request", "--session", "held", "--tool", "Frobnicate", "--input", `{"n":5}`).Tier, "closing the inbox releases the input lock")
+	require.Nil(t, decided(m, t, "fifth-request"))
+}
+
+// Keys typed before the screen is up decide nothing.
+func TestTheInboxDropsWhatWasTypedAhead(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	m.StartNod()
+	m.Asked(t, "waits", "--session", "S", "--tool", "Frobnicate", "--input", `{"n":1}`)
+	p := m.NewPane(t, 120, 40, fmt.Sprintf("echo ready; while ! test -e %[2]s/go; do sleep 0.1; done; exec %[1]s inbox", m.Nod, m.Dir))
+	p.Shows("ready")
+	p.Types("y", "y", "n", "y", "y")
+	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "go"), nil, 0o600))
+	p.Shows("Shown whole: y allows exactly this")
+	require.Nil(t, decided(m, t, "waits"))
+	presses(p, "y", "✅ Allowed once")
+}
+
+// A command of 100,000 characters, one with characters that reorder the text, and
+// a padded one: no command can be allowed before the terminal has shown each of
+// its characters.
+func TestTheInboxShowsAllOfWhatItAllows(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		command       string
+		width, height int
+		also          *strings.Replacer // also marks characters that terminals draw differently
+	}{
+		"long":   {strings.Repeat("echo 0123456789; ", 5_882) + "rm -rf /", 120, 40, nil},
+		"bidi":   {"echo \u202e; rm -rf / #\u2066 ok\u2069 שלום \x1b[2J\x1b[8m hidden \x1b[0m" + strings.Repeat(" go", 60), 40, 20, nil},
+		"padded": {"ls" + strings.Repeat(" ", 3000) + "; rm -rf /" + strings.Repeat("\n", 300) + strings.Repeat("\u200b", 99) + "rm -rf ~", 40, 20, nil},
+		"joined": {"ls कि 👍🏽" + strings.Repeat(" go\n", 40) + "rm -rf /", 80, 24,
+			strings.NewReplacer("कि", "⟦U+0915⟧⟦U+093F⟧", "👍🏽", "⟦U+1F44D⟧⟦U+1F3FD⟧")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := rig.NewMachine(t)
+			m.StartNod()
+			input, err := json.Marshal(map[string]string{"command": c.command, "cwd": "/"})
+			require.NoError(t, err)
+			file := filepath.Join(m.Dir, "input")
+			require.NoError(t, os.WriteFile(file, input, 0o600))
+			m.Asked(t, "hostile", "--session", "S", "--tool", "Bash", "--input", "@"+file)
+			p := m.NewPane(t, c.width, c.height, m.Nod+" inbox")
+			p.Shows("No Allow: v shows it in full")
+			presses(p, "y", "No Allow")
+			p.Types("v")
+			p.Shows("In full: hostile")
+			rows := read(p)
+			shown := people.Line(c.command)
+			if c.also != nil {
+				shown = c.also.Replace(shown)
+			}
+			require.Equal(t, shown, payload(rows), "the terminal's rows joined must be the whole command")
+			presses(p, "y", "✅ Allowed once")
+			require.Equal(t, schemas.Allowed, decided(m, t, "hostile").Outcome)
+		})
+	}
+}
+
+// read pages through a request shown in full and returns its rows as they were on
+// the terminal. It makes sure that the inbox offers no Allow before the last row.
+func read(p *rig.Pane) (rows []string) {
+	p.T.Helper()
+	where := regexp.MustCompile(`── rows (\d+)–(\d+) of (\d+) `)
+	for {
+		var screen []string
+		var from, to, of int
+		p.Until(func() bool {
+			text := p.Screen()
+			found := where.FindStringSubmatch(text)
+			if found == nil {
+				return false
+			}
+			screen = strings.Split(text, "\n")
+			from, _ = strconv.Atoi(found[1]) // they are digits
+			to, _ = strconv.Atoi(found[2])
+			of, _ = strconv.Atoi(found[3])
+			return to > len(rows)
+		}, fmt.Sprintf("a row after %d", len(rows)))
+		p.LessOrEqual(from, len(rows)+1, "a row was skipped")
+		rows = append(rows[:from-1], screen[2:2+to-from+1]...)
+		if to == of {
+			return rows
+		}
+		p.Contains(strings.Join(screen, "\n"), "No Allow: read it to its end")
+		p.Types("y", "Space")
+	}
+}
+
+// payload joins the rows that show a request's command.
+func payload(rows []string) string {
+	var b strings.Builder
+	in := false
+	for _, row := range rows {
+		text, first := strings.CutPrefix(row, "  │ ")
+		more, next := strings.CutPrefix(row, "  ┆ ")
+		switch {
+		case row == "  command":
+			in = true
+		case in && first:
+			b.WriteString(text)
+		case in && next:
+			b.WriteString(more)
+		default:
+			in = false
+		}
+	}
+	return b.String()
+}
+
+func TestTheInboxNeedsATerminal(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMachine(t)
+	_, stderr, code := m.Run("inbox")
+	require.Equal(t, 1, code)
+	require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+	require.Contains(t, stderr, "nod pending")
+}

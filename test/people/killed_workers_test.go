@@ -1,0 +1,184 @@
+package people
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// thousand selects the long form of the test, which takes a minute or two.
+var thousand = flag.Bool("thousand", false, "kill workers amid a thousand prompts, not a few")
+
+// All workers are killed with -9 while they show a thousand prompts. Each prompt is
+// shown once, or twice if a worker died between sending and recording it; the second
+// message says so. Every prompt is answered, and each answer counts once.
+func TestKillNineOfAWorker(t *testing.T) {
+	t.Parallel()
+	prompts, kills := 1000, 5
+	if !*thousand {
+		prompts, kills = 150, 2
+		t.Log("the short form: 150 prompts and 2 kills; -thousand runs 1000 and 5")
+	}
+	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
+	p.Unlimited()
+	p.Latency(20 * time.Millisecond) // so that kills hit prompts that are sent but not recorded
+	p.StartNod()
+	workers := []func(){p.worker(), p.worker(), p.worker()}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	decided := p.storm(ctx, prompts)
+	answering, stop := context.WithCancel(ctx)
+	var ann sync.WaitGroup
+	ann.Go(func() { p.allowsAll(answering) })
+	defer func() { stop(); ann.Wait() }()
+
+	for n := range kills {
+		due := prompts * (2*n + 1) / (2 * kills)
+		require.Eventually(t, func() bool { return len(p.Chat(annOnTG)) >= due }, 4*time.Minute, time.Millisecond)
+		for i := range workers {
+			workers[i]()
+		}
+		for i := range workers {
+			workers[i] = p.worker()
+		}
+	}
+	for id, d := range decided() {
+		require.Equal(t, schemas.Allowed, d.Outcome, id)
+		require.Equal(t, schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "telegram"}, d.By)
+	}
+	require.Eventually(t, func() bool { return p.live() == 0 }, time.Minute, rig.Tick, "a message still has its buttons")
+	p.shownOnce(prompts)
+	p.loggedOnce(ctx, prompts)
+}
+
+// storm sends many requests, and returns a function that waits for their decisions.
+func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]schemas.Decision) {
+	conn, err := bus.Join(ctx, bus.Place{DataDir: p.Dir}, roles.AgentID("local"), rig.Quiet())
+	require.NoError(p.T, err)
+	asker := bus.NewAsker(conn, "local")
+	p.T.Cleanup(func() { asker.Close(); conn.Close() })
+	decisions := map[string]schemas.Decision{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	room := make(chan struct{}, 20) // askers at once
+	wg.Go(func() {
+		for n := range prompts {
+			room <- struct{}{}
+			r := rig.Deploy(fmt.Sprint("storm-", n%10), fmt.Sprintf("storm-%04d", n))
+			r.ActionDetails = fmt.Appendf(nil, `{"to":"machine %d"}`, n)
+			asked, err := asker.Submit(ctx, r)
+			<-room
+			if err != nil {
+				p.T.Error(err)
+				continue
+			}
+			wg.Go(func() {
+				d, err := asked.Await(ctx)
+				if err != nil {
+					p.T.Errorf("%s heard nothing: %v", r.PendingID, err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				decisions[r.PendingID] = d
+			})
+		}
+	})
+	return func() map[string]schemas.Decision {
+		wg.Wait()
+		require.Len(p.T, decisions, prompts)
+		return decisions
+	}
+}
+
+// allowsAll has Ann press the first button under every message. She presses again if
+// the button is still there after all her presses were delivered.
+func (p *phone) allowsAll(ctx context.Context) {
+	pressed := map[int64]bool{}
+	for ctx.Err() == nil {
+		if p.Unconfirmed() == 0 {
+			clear(pressed)
+		}
+		for _, m := range p.Chat(annOnTG) {
+			if len(m.Buttons) > 0 && !pressed[m.ID] {
+				pressed[m.ID] = true
+				p.Press(annOnTG, annOnTG, m.ID, m.Buttons[0].Data, false)
+			}
+		}
+		pause := time.NewTimer(rig.Tick)
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+		pause.Stop()
+	}
+}
+
+// live counts the messages that have buttons.
+func (p *phone) live() (n int) {
+	for _, m := range p.Chat(annOnTG) {
+		if len(m.Buttons) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// shownOnce makes sure that a prompt's second message in the chat says that it is one.
+func (p *phone) shownOnce(prompts int) {
+	times, twice := map[string]int{}, 0
+	for _, m := range p.Chat(annOnTG) {
+		id, about := requestIn(m)
+		if !about {
+			continue
+		}
+		times[id]++
+		require.LessOrEqual(p.T, times[id], 2, id)
+		if times[id] == 2 {
+			twice++
+			require.Contains(p.T, m.First, "Sent again", "%s is there twice, and the second does not say so", id)
+		}
+	}
+	require.Len(p.T, times, prompts)
+	p.T.Log(prompts, "prompts,", twice, "of them shown twice, and marked")
+}
+
+func requestIn(m telegramtest.Message) (id string, ok bool) {
+	_, rest, ok := strings.Cut(m.Text, "Request: ")
+	id, _, _ = strings.Cut(rest, "\n")
+	return id, ok
+}
+
+// loggedOnce makes sure that the log holds one decision for each prompt.
+func (p *phone) loggedOnce(ctx context.Context, prompts int) {
+	conn, err := bus.Join(ctx, bus.Place{DataDir: p.Dir}, roles.ID{Role: roles.OwnerStore}, rig.Quiet())
+	require.NoError(p.T, err)
+	defer conn.Close()
+	times := map[string]int{}
+	require.Eventually(p.T, func() bool {
+		clear(times)
+		err := conn.EachLogged(ctx, func(e schemas.LogEntry) error {
+			if e.Kind == schemas.LogDecided {
+				times[e.PendingID]++
+			}
+			return nil
+		})
+		return err == nil && len(times) >= prompts
+	}, rig.Patience, rig.Tick)
+	for id, n := range times {
+		require.Equal(p.T, 1, n, id)
+	}
+}

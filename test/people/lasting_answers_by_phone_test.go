@@ -1,0 +1,86 @@
+package people
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// runs starts nod ask for a shell command, which waits for the decision.
+func (p *phone) runs(id, command string) *waiting {
+	w := &waiting{Cmd: p.Command("ask", "--session", "phone", "--id", id, "--tool", "Bash", "--json",
+		"--input", `{"command":"`+command+`","cwd":"/app"}`)}
+	w.Stdout, w.Stderr = &w.out, &w.errs
+	require.NoError(p.T, w.Start())
+	p.T.Cleanup(func() { _ = w.Process.Kill() }) // it may have ended
+	return w
+}
+
+// steps presses a button under a question, and waits for a button of the next step.
+func (p *phone) steps(id, label, next string) {
+	p.press(p.question(id), label)
+	require.Eventually(p.T, func() bool {
+		for _, b := range p.question(id).Buttons {
+			if strings.Contains(b.Text, next) {
+				return true
+			}
+		}
+		return false
+	}, rig.Patience, rig.Tick)
+}
+
+// An approver allows a command for an hour in two steps on the phone. The next
+// identical call is then allowed without a question.
+func TestFromNowOnFromThePhone(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.StartNod()
+	agent := p.runs("now-on", "npm test")
+	p.steps("now-on", "More options", "From now on, 1: Bash(npm test")
+	p.steps("now-on", "From now on, 1", "for 60 minutes")
+	p.press(p.question("now-on"), "in this session, for 60 minutes")
+	d := p.hears(agent)
+	require.Equal(t, schemas.Allowed, d.Outcome)
+	require.Equal(t, schemas.ScopeSession, d.Grant.Scope)
+	require.Equal(t, time.Hour, d.Grant.ExpiresAt.Sub(d.Grant.CreatedAt))
+	p.settled("now-on", "✅ Allowed, and from now on")
+	d = p.hears(p.runs("again", "npm test"))
+	require.Equal(t, schemas.Allowed, d.Outcome)
+	require.NotEqual(t, schemas.ByHuman, d.By.Kind, "no approver is asked again")
+}
+
+// A risky call needs the code word on the phone too; nod removes it from the chat.
+func TestTheCodeWordFromThePhone(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.write("word", "open sesame\n")
+	p.StartNod()
+	agent := p.runs("risky", "rm -rf build")
+	p.press(p.question("risky"), "Allow once")
+	form := p.form()
+	p.Write(annOnTG, "shut sesame", form)
+	p.told("that was not the code word")
+	p.Write(annOnTG, "open sesame", form)
+	d := p.hears(agent)
+	require.Equal(t, schemas.Allowed, d.Outcome)
+	require.Equal(t, schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "telegram"}, d.By)
+	require.False(t, bytes.Contains(agent.out.Bytes(), []byte("sesame")))
+	p.settled("risky", "✅ Allowed once · Ann")
+	require.Eventually(t, func() bool { return !p.Keeps(annOnTG, "open sesame") && !p.Keeps(annOnTG, "shut sesame") }, rig.Patience, rig.Tick)
+}
+
+// form waits until the bot asks Ann for a text, and returns the id to reply to.
+func (p *phone) form() (id int64) {
+	require.Eventually(p.T, func() bool {
+		all := p.Chat(annOnTG)
+		id = all[len(all)-1].ID
+		return strings.HasPrefix(all[len(all)-1].Text, "Reply to this message")
+	}, rig.Patience, rig.Tick)
+	return id
+}

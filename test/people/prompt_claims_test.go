@@ -1,0 +1,421 @@
+package people
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// chat is a channel whose messages all workers share. A test blocks a worker's call at
+// the moment at which the worker is to die.
+type chat struct {
+	mu       sync.Mutex
+	messages []schemas.Prompt // their current text
+	first    []schemas.Prompt // their text when sent
+	inCall   map[string]int   // running calls by request
+	overlaps int
+}
+
+// call counts a call about a request until the returned function is called.
+func (c *chat) call(id string) (returns func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inCall == nil {
+		c.inCall = map[string]int{}
+	}
+	if c.inCall[id]++; c.inCall[id] > 1 {
+		c.overlaps++
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.inCall[id]--
+	}
+}
+
+// on is the chat as one worker reaches it; before and after run around each of that
+// worker's sends.
+func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
+	return &line{c, before, after, nil}
+}
+
+type line struct {
+	*chat
+	before, after, revise func(schemas.Prompt)
+}
+
+func (*line) Run(ctx context.Context, _ people.Desk) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (l *line) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
+	defer l.call(p.PendingID)()
+	if l.before != nil {
+		l.before(p)
+	}
+	l.mu.Lock()
+	l.messages, l.first = append(l.messages, p), append(l.first, p)
+	ref := people.Ref(fmt.Sprint(len(l.messages) - 1))
+	l.mu.Unlock()
+	if l.after != nil {
+		l.after(p)
+	}
+	return ref, nil
+}
+
+func (l *line) Settle(_ context.Context, ref people.Ref, p schemas.Prompt) error {
+	defer l.call(p.PendingID)()
+	return l.put(ref, p)
+}
+
+func (l *line) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) error {
+	defer l.call(p.PendingID)()
+	if l.revise != nil {
+		l.revise(p)
+	}
+	return l.put(ref, p)
+}
+
+func (l *line) put(ref people.Ref, p schemas.Prompt) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var i int
+	if _, err := fmt.Sscan(string(ref), &i); err != nil {
+		return err
+	}
+	l.messages[i] = p
+	return nil
+}
+
+// about returns the messages about a request with their current text.
+func (c *chat) about(id string) []schemas.Prompt { return c.of(id, &c.messages) }
+
+// sent returns the messages about a request with the text as sent.
+func (c *chat) sent(id string) []schemas.Prompt { return c.of(id, &c.first) }
+
+func (c *chat) of(id string, all *[]schemas.Prompt) []schemas.Prompt {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(*all), func(p schemas.Prompt) bool { return p.PendingID != id })
+}
+
+// settled reports whether a request has n messages and all of them show its outcome.
+func (c *chat) settled(id string, n int) func() bool {
+	return func() bool {
+		all := c.about(id)
+		return len(all) == n && !slices.ContainsFunc(all, func(p schemas.Prompt) bool { return p.Decision == nil })
+	}
+}
+
+// worker is one worker of the connector tg.
+type worker struct {
+	stop func()
+	kill func() // closes its connection to nod
+}
+
+func startWorker(e *rig.Env, c people.Carrier) *worker {
+	e.T.Helper()
+	return workerOn(e, e.Server.URL(), c)
+}
+
+// workerOn starts a worker that connects to url.
+func workerOn(e *rig.Env, url string, c people.Carrier) *worker {
+	e.T.Helper()
+	conn := e.Dial(roles.ConnectorID("tg"), url)
+	sys := actors.NewSystem(rig.Quiet())
+	w, err := connector.Work(e.Ctx, sys, conn, "tg", c, rig.Quiet())
+	e.NoError(err)
+	var once sync.Once
+	over := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = w.Stop(ctx) // fails for a killed worker, which has no connection
+		conn.Close()
+		sys.Stop()
+	}
+	e.Wires = append(e.Wires, func() { once.Do(over) })
+	return &worker{stop: func() { once.Do(over) }, kill: conn.Close}
+}
+
+// phones gives Ann a chat on tg beside the terminal. The queue delivers a prompt again
+// one second after its worker dies.
+func phones(s *rig.Setup) {
+	s.Settings = `{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}, {"connector": "tg", "user_id": "7"}]}]}}`
+	s.Engine.AckWait, s.Engines = time.Second, 2
+}
+
+// deployTo is a request identical to no other: its id is part of its input.
+func deployTo(session, id string) schemas.Request {
+	r := rig.Deploy(session, id)
+	r.ActionDetails = fmt.Appendf(nil, `{"to":%q}`, id)
+	return r
+}
+
+// queueIdle reports whether the queue is empty and no worker holds a prompt.
+func queueIdle(e *rig.Env) bool {
+	consumer, err := e.Raw.Consumer(e.Ctx, "permission_prompts", "tg")
+	if err != nil {
+		return false
+	}
+	info := consumer.CachedInfo()
+	return info.NumPending == 0 && info.NumAckPending == 0
+}
+
+// Two workers share a connector. Each question is sent once and is not marked as a
+// repeat, although it changes while it is sent.
+func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
+	t.Parallel()
+	env, tg := rig.Start(t, phones), &chat{}
+	ada := env.Agent("ada")
+	before := func(p schemas.Prompt) { // stores a newer version while this one is sent
+		env.NoError(ada.Asker.Detach(env.Ctx, p.SessionID, p.PendingID, "the host waits no longer"))
+		env.Soon("the change is queued", env.OutboxIdle)
+	}
+	startWorker(env, tg.on(before, nil))
+	startWorker(env, tg.on(before, nil))
+	const questions = 50
+	var all []*rig.Question
+	for i := range questions {
+		id := fmt.Sprint("q-", i)
+		all = append(all, ada.Asks(deployTo(fmt.Sprint("S", i%5), id)))
+		env.Soon("it is shown and changed", func() bool {
+			now := tg.about(id)
+			return len(now) > 0 && now[0].Detached && queueIdle(env)
+		})
+	}
+	for i, q := range all {
+		env.Ann().Denies(q)
+		id := fmt.Sprint("q-", i)
+		env.Soon("its outcome is shown", tg.settled(id, 1))
+		env.False(tg.sent(id)[0].Repeat)
+		env.False(tg.about(id)[0].Repeat)
+	}
+	env.Zero(tg.overlaps)
+}
+
+// If the channel takes longer than a claim lasts, the worker renews its claim, and no
+// other worker sends the question as well.
+func TestAClaimLastsForAsLongAsTheChannelTakes(t *testing.T) {
+	t.Parallel()
+	env, tg := rig.Start(t, phones), &chat{}
+	wire, sends := env.Wire(), make(chan struct{})
+	wire.LoseAll("+WPI") // so that the queue gives the prompt to another worker too
+	workerOn(env, wire.URL, tg.on(func(schemas.Prompt) {
+		close(sends)
+		env.Passed(time.Now().Add(3 * time.Second))
+	}, nil))
+	q := env.Agent("ada").Asks(deployTo("S", "q"))
+	<-sends
+	startWorker(env, tg.on(nil, nil))
+	env.Soon("it is shown", func() bool { return len(tg.sent("q")) > 0 && queueIdle(env) })
+	env.Ann().Denies(q)
+	env.Soon("its outcome is shown", tg.settled("q", 1))
+	env.False(tg.about("q")[0].Repeat)
+	env.Zero(tg.overlaps)
+}
+
+// If a request changes and ends at the same time, one worker at a time updates its
+// message, and the message ends with the outcome.
+func TestAnOutcomeWaitsForAChangeThatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	env, tg := rig.Start(t, phones), &chat{}
+	ada := env.Agent("ada")
+	open := make(chan *rig.Question, 1)
+	revise := func(schemas.Prompt) { // decides the request while its change is being shown
+		env.Ann().Denies(<-open)
+		env.Soon("its outcome is queued", env.OutboxIdle)
+	}
+	for range 2 {
+		startWorker(env, &line{chat: tg, revise: revise})
+	}
+	for i := range 20 {
+		id := fmt.Sprint("q-", i)
+		q := ada.Asks(deployTo("S", id))
+		env.Soon("it is shown", func() bool { return len(tg.about(id)) == 1 && queueIdle(env) })
+		open <- q
+		env.NoError(ada.Asker.Detach(env.Ctx, "S", id, "the host waits no longer"))
+		env.Soon("its outcome is shown", func() bool { return tg.settled(id, 1)() && queueIdle(env) })
+	}
+	env.Zero(tg.overlaps)
+}
+
+// deaths are the moments at which a worker dies while it shows a prompt.
+var deaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carrier{
+	"before it is sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(die, nil) },
+	"after it was sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(nil, die) },
+}
+
+// mortal starts a worker, asks, and returns when the worker has died while it showed its
+// first prompt. back lets the dead worker's blocked call return after all.
+func mortal(e *rig.Env, c *chat, carrier func(*chat, func(schemas.Prompt)) people.Carrier, ask func() *rig.Question) (q *rig.Question, back func()) {
+	e.T.Helper()
+	died, returns := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w := startWorker(e, carrier(c, func(schemas.Prompt) { once.Do(func() { close(died) }); <-returns }))
+	var free sync.Once
+	back = func() { free.Do(func() { close(returns) }) }
+	e.Wires = slices.Insert(e.Wires, 0, back)
+	q = ask()
+	<-died
+	w.kill()
+	return q, back
+}
+
+// A worker dies while it shows a prompt: another worker sends it again, marked as a
+// repeat. The outcome is marked too, because no worker can edit the first message.
+func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
+	t.Parallel()
+	for when, carrier := range deaths {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			env, tg := rig.Start(t, phones), &chat{}
+			q, _ := mortal(env, tg, carrier, func() *rig.Question { return env.Agent("ada").Asks(rig.Deploy("S", "q")) })
+			before := len(tg.sent("q"))
+			startWorker(env, tg.on(nil, nil))
+			env.Soon("it is shown again", func() bool { return len(tg.sent("q")) == before+1 })
+			env.True(tg.sent("q")[before].Repeat)
+			env.Ann().Denies(q)
+			env.Soon("its outcome is shown", func() bool { return tg.about("q")[before].Decision != nil })
+			env.True(tg.about("q")[before].Repeat)
+			env.Soon("the queue is empty", func() bool { return queueIdle(env) })
+			env.Len(tg.sent("q"), before+1)
+		})
+	}
+}
+
+// A worker dies while it shows a prompt, and the request is decided before another
+// worker takes over: that worker sends a message with the outcome.
+func TestAnOutcomeWhoseQuestionNobodyCanEdit(t *testing.T) {
+	t.Parallel()
+	for when, carrier := range deaths {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			env, tg := rig.Start(t, phones), &chat{}
+			q, _ := mortal(env, tg, carrier, func() *rig.Question { return env.Agent("ada").Asks(rig.Deploy("S", "q")) })
+			before := len(tg.sent("q"))
+			env.Ann().Denies(q)
+			startWorker(env, tg.on(nil, nil))
+			env.Soon("a message follows", func() bool { return len(tg.sent("q")) == before+1 })
+			told := tg.sent("q")[before]
+			env.True(told.Repeat)
+			env.Equal(schemas.Denied, told.Decision.Outcome)
+			env.Soon("the queue is empty", func() bool { return queueIdle(env) })
+			env.Len(tg.sent("q"), before+1)
+		})
+	}
+}
+
+// A request that is decided before any worker takes its prompt is never shown.
+func TestWhatIsDecidedBeforeItIsShownIsNotShown(t *testing.T) {
+	t.Parallel()
+	env, tg := rig.Start(t, phones), &chat{}
+	startWorker(env, tg.on(nil, nil)).stop() // registers the connector
+	q := env.Agent("ada").Asks(rig.Deploy("S", "q"))
+	env.Soon("it is queued", env.OutboxIdle)
+	env.Ann().Denies(q)
+	env.Soon("its outcome is queued", env.OutboxIdle)
+	startWorker(env, tg.on(nil, nil))
+	env.Soon("the queue is empty", func() bool { return queueIdle(env) })
+	env.Empty(tg.sent("q"))
+}
+
+// A worker that was held up comes back after another has taken over: both messages
+// show the outcome, whether it was decided before or after.
+func TestAWorkerThatComesBackLate(t *testing.T) {
+	t.Parallel()
+	for _, decided := range []string{"afterwards", "before"} {
+		t.Run("decided "+decided, func(t *testing.T) {
+			t.Parallel()
+			env, tg := rig.Start(t, phones), &chat{}
+			sent, returns := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			wire := env.Wire()
+			workerOn(env, wire.URL, tg.on(nil, func(schemas.Prompt) {
+				once.Do(func() {
+					wire.LoseAll("+WPI", "nod.v1.shown.") // its claim and its progress are not renewed
+					close(sent)
+					<-returns
+					wire.LoseAll()
+				})
+			}))
+			var free sync.Once
+			back := func() { free.Do(func() { close(returns) }) }
+			env.Wires = slices.Insert(env.Wires, 0, back)
+			q := env.Agent("ada").Asks(rig.Deploy("S", "q"))
+			<-sent
+			startWorker(env, tg.on(nil, nil))
+			env.Soon("another worker shows it", func() bool { return len(tg.sent("q")) == 2 })
+			if decided == "before" {
+				env.Ann().Denies(q)
+				env.Soon("the second message shows the outcome", func() bool { return tg.about("q")[1].Decision != nil })
+			}
+			back()
+			if decided == "afterwards" {
+				env.Soon("nod knows the first message", func() bool { return knownMessages(env, "q") == 2 })
+				env.Ann().Denies(q)
+			}
+			env.Soon("both messages show the outcome", tg.settled("q", 2))
+		})
+	}
+}
+
+// knownMessages counts the messages on Ann's phone that nod knows for a request of S.
+func knownMessages(e *rig.Env, id string) int {
+	var s schemas.Shown
+	if _, err := e.Store.Shown.Get(e.Ctx, "tg.7.S."+id, &s); err != nil || s.Ref == "" {
+		return 0
+	}
+	return 1 + len(s.Also)
+}
+
+// The next worker that starts shows the outcomes that were lost with the queue, also
+// the outcome of a prompt whose worker died.
+func TestAWorkerSettlesWhatWasLeftBehind(t *testing.T) {
+	t.Parallel()
+	env, tg := rig.Start(t, phones), &chat{}
+	ada := env.Agent("ada")
+	q, _ := mortal(env, tg, deaths["after it was sent"], func() *rig.Question { return ada.Asks(rig.Deploy("S", "dead")) })
+	env.Ann().Denies(q)
+	loseQueue(env)
+	env.Passed(time.Now().Add(time.Second)) // its claim has expired
+
+	w := startWorker(env, tg.on(nil, nil))
+	env.Soon("a message follows", func() bool { return len(tg.sent("dead")) == 2 && tg.about("dead")[1].Decision != nil })
+	var lost []*rig.Question
+	for i := range 20 {
+		lost = append(lost, ada.Asks(deployTo("S", fmt.Sprint("q-", i))))
+	}
+	env.Soon("all are shown", func() bool { return len(tg.sent("q-19")) == 1 && queueIdle(env) })
+	w.stop()
+	for _, q := range lost {
+		env.Ann().Denies(q)
+	}
+	open := ada.Asks(rig.Deploy("S", "open"))
+	loseQueue(env)
+	startWorker(env, tg.on(nil, nil))
+	for i := range lost {
+		env.Soon("its outcome is shown", tg.settled(fmt.Sprint("q-", i), 1))
+	}
+	env.Empty(tg.sent("open"), "a pending question is queued again by the engine's sweep, not by the worker")
+	env.Ann().Denies(open)
+}
+
+// loseQueue empties the queue, as a hard kill of its server may.
+func loseQueue(e *rig.Env) {
+	e.T.Helper()
+	e.Soon("all prompts are queued", e.OutboxIdle)
+	stream, err := e.Raw.Stream(e.Ctx, "permission_prompts")
+	e.NoError(err)
+	e.NoError(stream.Purge(e.Ctx))
+}

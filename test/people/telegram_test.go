@@ -1,0 +1,374 @@
+package people
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+const (
+	botToken = "777:AAsecretsecretsecretsecretsecretsec"
+	annOnTG  = 4711
+)
+
+// phone is a machine whose only approver is Ann, on a Telegram server of the test's.
+type phone struct {
+	*rig.Machine
+	*telegramtest.Server
+}
+
+// newPhone makes a phone. where is the part of the settings that names the token; DIR
+// in it stands for the data directory.
+func newPhone(t *testing.T, where string) *phone {
+	p := &phone{rig.NewMachine(t), telegramtest.New(botToken)}
+	p.Start(annOnTG)
+	t.Cleanup(func() {
+		if p.Up != nil {
+			p.Kill()
+		}
+		p.Close()
+		require.Empty(t, p.Rejected())
+	})
+	p.write("token", botToken+"\n")
+	p.settings(where)
+	return p
+}
+
+// settings writes the settings, with where as in newPhone.
+func (p *phone) settings(where string) {
+	p.write("settings.json", fmt.Sprintf(`{
+		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
+		"permissions": {"confirm": [{"risk": "high", "code_word_file": %q}], "join_identical": false, "remember_denials_seconds": 0, "open_prompts": 0},
+		"connectors": {"telegram": {"base_url": %q, %s}}
+	}`, annOnTG, filepath.Join(p.Dir, "word"), p.URL(), strings.ReplaceAll(where, "DIR", p.Dir)))
+}
+
+func (p *phone) write(name, text string) {
+	require.NoError(p.T, os.WriteFile(filepath.Join(p.Dir, name), []byte(text), 0o600))
+}
+
+// waiting is a nod ask that waits for its decision.
+type waiting struct {
+	*exec.Cmd
+	out, errs bytes.Buffer
+}
+
+func (p *phone) asks(id string) *waiting {
+	w := &waiting{Cmd: p.Command(rig.Ask("phone", id)...)}
+	w.Stdout, w.Stderr = &w.out, &w.errs
+	require.NoError(p.T, w.Start())
+	p.T.Cleanup(func() { _ = w.Process.Kill() }) // it may have ended
+	return w
+}
+
+// hears waits for the decision.
+func (p *phone) hears(w *waiting) schemas.Decision {
+	_ = w.Wait() // its exit code is the outcome
+	var d schemas.Decision
+	require.NoError(p.T, json.Unmarshal(w.out.Bytes(), &d), w.errs.String())
+	return d
+}
+
+// question waits until Ann sees a question with buttons.
+func (p *phone) question(id string) telegramtest.Message {
+	var found telegramtest.Message
+	require.Eventually(p.T, func() bool {
+		for _, m := range p.Chat(annOnTG) {
+			if strings.Contains(m.Text, id) && len(m.Buttons) > 0 {
+				found = m
+				return true
+			}
+		}
+		return false
+	}, 30*time.Second, 10*time.Millisecond)
+	return found
+}
+
+// shown returns a function that waits until a worker has recorded that it showed a
+// question. A worker that is killed earlier shows the question again.
+func (p *phone) shown(id string) (wait func()) {
+	ctx, cancel := context.WithTimeout(p.T.Context(), 30*time.Second)
+	p.T.Cleanup(cancel)
+	conn, err := bus.Join(ctx, bus.Place{DataDir: p.Dir}, roles.AgentID("local"), rig.Quiet())
+	require.NoError(p.T, err)
+	noted := make(chan struct{}, 10)
+	_, err = conn.Subscribe(schemas.NoticeSubject("local", "phone"), func(m bus.Message) {
+		var n schemas.Notice
+		if schemas.Decode(m.Data, &n) == nil && n.PendingID == id && n.Kind == "shown" {
+			noted <- struct{}{}
+		}
+	})
+	require.NoError(p.T, err)
+	require.NoError(p.T, conn.Flush(ctx))
+	return func() {
+		defer conn.Close()
+		select {
+		case <-noted:
+		case <-ctx.Done():
+			require.NoError(p.T, ctx.Err(), "no worker recorded that %s is shown", id)
+		}
+	}
+}
+
+func (p *phone) press(m telegramtest.Message, label string) {
+	for _, b := range m.Buttons {
+		if strings.Contains(b.Text, label) {
+			p.Press(annOnTG, annOnTG, m.ID, b.Data, false)
+			return
+		}
+	}
+	require.Fail(p.T, "no such button", "%s among %v", label, m.Buttons)
+}
+
+// settled waits until the only message about a question shows an outcome, not buttons.
+func (p *phone) settled(id, outcome string) {
+	require.Eventually(p.T, func() bool {
+		n, ended := 0, false
+		for _, m := range p.Chat(annOnTG) {
+			if strings.Contains(m.Text, "Request: "+id) {
+				n++
+				ended = strings.Contains(m.Text, outcome) && len(m.Buttons) == 0
+			}
+		}
+		require.Equal(p.T, 1, n, "the question must be in the chat exactly once")
+		return ended
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// A tap on the phone allows a request; a denial with a reason stops the agent. The
+// message then shows the outcome.
+func TestATapOnThePhoneDecides(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.StartNod()
+	allowed, denied := p.asks("tap-allow"), p.asks("tap-deny")
+	p.press(p.question("tap-allow"), "Allow once")
+	d := p.hears(allowed)
+	require.Equal(t, schemas.Allowed, d.Outcome)
+	require.Equal(t, schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "telegram"}, d.By)
+	require.Zero(t, allowed.ProcessState.ExitCode())
+	p.settled("tap-allow", "✅ Allowed once · Ann")
+
+	p.press(p.question("tap-deny"), "Deny, say why")
+	p.Write(annOnTG, "yes, but use make clean", p.form())
+	d = p.hears(denied)
+	require.Equal(t, schemas.Denied, d.Outcome)
+	require.Equal(t, "yes, but use make clean", d.Message)
+	require.Equal(t, 3, denied.ProcessState.ExitCode())
+}
+
+// A tap while all of nod is down counts once nod is back; the question is shown once.
+func TestATapWhileNodWasAwayArrives(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.StartNod()
+	noted := p.shown("tap-away")
+	agent := p.asks("tap-away")
+	m := p.question("tap-away")
+	noted()
+	p.Kill()
+	p.press(m, "Allow once")
+	p.StartNod()
+	require.Equal(t, schemas.Allowed, p.hears(agent).Outcome)
+	p.settled("tap-away", "✅ Allowed once · Ann")
+}
+
+// If the deadline passes while all of nod is down, a tap from before the deadline
+// changes nothing. Ann reads that the request expired, and the message shows it too.
+func TestATapWhileTheDeadlinePassedReadsWhatHappened(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.StartNod()
+	const timeout = 8 * time.Second
+	_, stderr, code := p.Run("session", "set", "phone", "--timeout", timeout.String())
+	require.Zero(t, code, stderr)
+	noted := p.shown("tap-late")
+	agent := p.asks("tap-late")
+	m := p.question("tap-late")
+	noted()
+	passed := time.NewTimer(timeout)
+	p.Kill()
+	p.press(m, "Allow once")
+	<-passed.C
+	p.StartNod()
+	require.Equal(t, schemas.TimedOut, p.hears(agent).Outcome)
+	p.settled("tap-late", "⌛ Expired")
+	require.Eventually(t, func() bool {
+		for _, read := range p.Read(annOnTG) {
+			if strings.Contains(read.Toast, "Nothing changed: this expired") {
+				return true
+			}
+		}
+		return false
+	}, rig.Patience, rig.Tick)
+}
+
+// With a webhook behind a proxy, a tap while nod is down counts once nod is back. When
+// the settings return to polling, nod removes its webhook.
+func TestATapThroughAWebhook(t *testing.T) {
+	t.Parallel()
+	listen := fmt.Sprint("127.0.0.1:", rig.FreePorts(t, 1)[0])
+	p := newPhone(t, fmt.Sprintf(`"token_file": "DIR/token", "webhook": {"listen": %q, "public_url": "https://nod.example.com", "secret_file": "DIR/secret"}`, listen))
+	p.write("secret", "secretsecretsecretsecret\n")
+	p.Proxy("http://" + listen)
+	p.StartNod()
+	noted := p.shown("tap-hook")
+	agent := p.asks("tap-hook")
+	m := p.question("tap-hook")
+	noted()
+	p.Kill()
+	p.press(m, "Allow once")
+	p.StartNod()
+	require.Equal(t, schemas.Allowed, p.hears(agent).Outcome)
+	p.settled("tap-hook", "✅ Allowed once · Ann")
+	require.Equal(t, "https://nod.example.com/nod/telegram", p.Webhook())
+	require.Zero(t, p.Calls("getUpdates"))
+
+	p.Kill()
+	p.settings(`"token_file": "DIR/token"`)
+	p.StartNod()
+	agent = p.asks("tap-poll")
+	p.press(p.question("tap-poll"), "Deny")
+	require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
+	require.Empty(t, p.Webhook())
+}
+
+// A connector process is killed between question and answer, and another one delivers
+// the answer. nod up has no token here and runs without the connector.
+func TestATapAfterItsWorkerWasKilledArrives(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
+	p.StartNod()
+	_, errs, code := p.Run(append(rig.Ask("phone", "tap-nobody"), "--async")...)
+	require.Equal(t, 1, code)
+	require.Contains(t, errs, "no connector that reaches an approver is running")
+
+	stop := p.worker()
+	noted := p.shown("tap-worker")
+	agent := p.asks("tap-worker")
+	m := p.question("tap-worker")
+	noted()
+	stop()
+	p.press(m, "Deny")
+	p.worker()
+	require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
+	p.settled("tap-worker", "⛔ Denied · Ann")
+}
+
+// worker starts the connector as a process of its own; stop kills it.
+func (p *phone) worker() (stop func()) {
+	c := p.Command("connector", "telegram")
+	c.Env = append(c.Env, "NOD_TEST_BOT="+botToken)
+	out, err := c.StdoutPipe()
+	require.NoError(p.T, err)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	require.NoError(p.T, c.Start())
+	stop = func() {
+		_ = c.Process.Kill() // it may have ended
+		_ = c.Wait()
+		require.NotContains(p.T, errs.String(), "secretsecret")
+	}
+	p.T.Cleanup(stop)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(p.T, err, "the connector said: %s", &errs)
+	require.Contains(p.T, line, "the connector telegram is up")
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return stop
+}
+
+// Ann freezes all agents from her phone: pending requests are denied. The machine's
+// own user is no approver and cannot thaw; Ann thaws from her phone.
+func TestFreezingFromTheTelephone(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.StartNod()
+	open := p.asks("open-1")
+	p.question("open-1")
+	p.Write(annOnTG, "/freeze too many deletions", 0)
+	require.Equal(t, schemas.Denied, p.hears(open).Outcome)
+	p.told("Open requests denied: 1")
+	stdout, _, code := p.Run("ask", "--session", "phone", "--tool", "Read", "--input", `{"file_path":"/etc/hosts"}`)
+	require.Equal(t, 3, code)
+	require.Contains(t, stdout, "frozen by Ann: too many deletions")
+	_, stderr, code := p.Run("thaw")
+	require.Equal(t, 1, code, "the machine's own user is no approver here")
+	require.NotEmpty(t, stderr)
+	p.Write(annOnTG, "/thaw", 0)
+	p.told("Thawed")
+	_, _, code = p.Run("ask", "--session", "phone", "--tool", "Read", "--input", `{"file_path":"/etc/hosts"}`)
+	require.Zero(t, code)
+}
+
+// told waits until Ann's chat holds a text.
+func (p *phone) told(text string) {
+	require.Eventually(p.T, func() bool {
+		for _, m := range p.Chat(annOnTG) {
+			if strings.Contains(m.Text, text) {
+				return true
+			}
+		}
+		return false
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// A mistaken denial can be forgotten on the phone; the same call then asks again.
+func TestADenialIsUndoneOnThePhone(t *testing.T) {
+	t.Parallel()
+	p := newPhone(t, `"token_file": "DIR/token"`)
+	p.change("remember_denials_seconds", `"remember_denials_seconds": 600`)
+	p.StartNod()
+	denied := p.asks("undo-1")
+	p.press(p.question("undo-1"), "Deny")
+	require.Equal(t, schemas.Denied, p.hears(denied).Outcome)
+	p.Write(annOnTG, "/grants", 0)
+	p.told("Standing answers")
+	require.Equal(t, schemas.Denied, p.hears(p.asks("undo-2")).Outcome)
+	all := p.Chat(annOnTG)
+	p.press(all[len(all)-1], "Forget 1")
+	p.toasted("Forgotten: nod asks about the same call again.")
+	again := p.asks("undo-3")
+	p.press(p.question("undo-3"), "Allow once")
+	require.Equal(t, schemas.Allowed, p.hears(again).Outcome)
+	p.press(all[len(all)-1], "Forget 1")
+	p.toasted("Nothing changed: it has already ended (revoked by Ann).")
+}
+
+// change replaces a setting whose value is 0 by another text.
+func (p *phone) change(name, text string) {
+	path := filepath.Join(p.Dir, "settings.json")
+	was, err := os.ReadFile(path)
+	require.NoError(p.T, err)
+	changed := strings.Replace(string(was), fmt.Sprintf("%q: 0", name), text, 1)
+	require.NotEqual(p.T, string(was), changed)
+	p.write("settings.json", changed)
+}
+
+// toasted waits until Ann is shown a toast that contains a text.
+func (p *phone) toasted(text string) {
+	require.Eventually(p.T, func() bool {
+		for _, read := range p.Read(annOnTG) {
+			if strings.Contains(read.Toast, text) {
+				return true
+			}
+		}
+		return false
+	}, rig.Patience, rig.Tick)
+}
