@@ -4,22 +4,23 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
 // checkCommand checks one command whose words are all known. It returns the reason to
 // ask, or "", and whether the reason is a secret.
-func (line *commandLine) checkCommand(words []word) (string, bool) {
+func (line *commandLine) checkCommand(words []word.Word) (string, bool) {
 	name := words[0]
-	if line.zsh && strings.HasPrefix(name.text, "#") {
+	if line.zsh && strings.HasPrefix(name.Text, "#") {
 		return "", false // Zsh finds no command of this name
 	}
-	if !name.bare {
-		if name.text == "[" && len(name.text) == 1 && line.pol.level >= levelReaders {
+	if !name.Bare {
+		if name.Text == "[" && len(name.Text) == 1 && line.pol.level >= levelReaders {
 			return line.testExpression(words[1:], true)
 		}
 		return "the command's name is quoted or a pattern", false
 	}
-	switch name.text {
+	switch name.Text {
 	case "pushd", "popd":
 		line.untracked = true
 	case "cd":
@@ -27,14 +28,14 @@ func (line *commandLine) checkCommand(words []word) (string, bool) {
 			line.changeDir(words[1:]) // for the rules of the directory that it names
 		}
 	}
-	entry := line.pol.commands.entry(name.text)
+	entry := line.pol.commands.entry(name.Text)
 	if entry.level == levelNone || entry.level > line.pol.level {
 		return unknownReader, false
 	}
 	if entry.special != nil {
 		return entry.special(line, words[1:])
 	}
-	a, why := entry.parse(name.text, words[1:])
+	a, why := entry.parse(name.Text, words[1:])
 	if why != "" {
 		return why, line.anySecret(words[1:], entry.text)
 	}
@@ -59,18 +60,18 @@ func (line *commandLine) checkCommand(words []word) (string, bool) {
 // spelled cuts each word off at its first segment with a wildcard, unless that segment
 // begins with a dot: other wildcards do not match hidden names, and a command that
 // prints names only reveals nothing else.
-func spelled(words []word) []word {
-	out := make([]word, 0, len(words))
+func spelled(words []word.Word) []word.Word {
+	out := make([]word.Word, 0, len(words))
 	for _, w := range words {
-		if w.glob {
+		if w.Glob {
 			for at := 0; ; {
-				end := strings.IndexByte(w.text[at:], '/')
-				seg := w.text[at:]
+				end := strings.IndexByte(w.Text[at:], '/')
+				seg := w.Text[at:]
 				if end >= 0 {
-					seg = w.text[at : at+end]
+					seg = w.Text[at : at+end]
 				}
 				if pathname.IsGlob(seg) && seg[0] != '.' {
-					w.text = w.text[:at]
+					w.Text = w.Text[:at]
 					break
 				}
 				if end < 0 {
@@ -89,8 +90,8 @@ const unknownReader = "is not a command known to only read"
 
 // rtk allows the command rtk git, which shortens the output of git. Every other program
 // that rtk can run asks.
-func (line *commandLine) rtk(words []word) (string, bool) {
-	if len(words) == 0 || words[0].text != "git" {
+func (line *commandLine) rtk(words []word.Word) (string, bool) {
+	if len(words) == 0 || words[0].Text != "git" {
 		return unknownReader, false
 	}
 	return line.git(words[1:])
@@ -98,11 +99,11 @@ func (line *commandLine) rtk(words []word) (string, bool) {
 
 // workmux allows the commands of workmux that show work trees and the output of their
 // agents.
-func (line *commandLine) workmux(words []word) (string, bool) {
+func (line *commandLine) workmux(words []word.Word) (string, bool) {
 	if len(words) == 0 {
 		return unknownReader, false
 	}
-	sub := line.pol.commands.reader("workmux " + words[0].text)
+	sub := line.pol.commands.reader("workmux " + words[0].Text)
 	if sub == nil {
 		return unknownReader, false
 	}
@@ -110,16 +111,16 @@ func (line *commandLine) workmux(words []word) (string, bool) {
 	return why, false
 }
 
-func (line *commandLine) anySecret(words []word, text bool) bool {
+func (line *commandLine) anySecret(words []word.Word, text bool) bool {
 	return line.firstSecret(words, text) != ""
 }
 
 // firstSecret returns the first word that may stand for a secret, or "". Of a command
 // whose words are text, only the words that the shell expands count.
-func (line *commandLine) firstSecret(words []word, text bool) string {
+func (line *commandLine) firstSecret(words []word.Word, text bool) string {
 	for _, w := range words {
-		if (!text || w.glob || w.tilde) && line.secretPath(w) {
-			return w.text
+		if (!text || w.Glob || w.Tilde) && line.secretPath(w) {
+			return w.Text
 		}
 	}
 	return ""
@@ -127,7 +128,7 @@ func (line *commandLine) firstSecret(words []word, text bool) string {
 
 // secretPath reports whether w, or a path after = or : in it, may stand for a secret or
 // a file of nod's own.
-func (line *commandLine) secretPath(w word) bool { return line.secretText(w.text, false) }
+func (line *commandLine) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
 
 // secretText checks t, and each piece of it between the signs that may start a path in
 // a word: --flag=PATH, REV:PATH, @PATH.
@@ -152,22 +153,22 @@ func (line *commandLine) secretIn(t string, dots bool) bool {
 
 // changeDir follows a change of directory. It may fail, so from there on the command
 // may run in the old and in the new directory.
-func (line *commandLine) changeDir(words []word) (why string, secret bool) {
+func (line *commandLine) changeDir(words []word.Word) (why string, secret bool) {
 	defer func() { line.untracked = line.untracked || why != "" }()
-	if len(words) > 0 && words[0].text == "--" {
+	if len(words) > 0 && words[0].Text == "--" {
 		words = words[1:]
 	}
-	if len(words) != 1 || words[0].text == "" || words[0].glob || strings.HasPrefix(words[0].text, "-") || strings.HasPrefix(words[0].text, "+") {
+	if len(words) != 1 || words[0].Text == "" || words[0].Glob || strings.HasPrefix(words[0].Text, "-") || strings.HasPrefix(words[0].Text, "+") {
 		return "does not name one plain directory", false
 	}
 	if line.secretPath(words[0]) {
-		return "names a secret, " + words[0].text, true
+		return "names a secret, " + words[0].Text, true
 	}
-	to := line.Resolve(words[0].text)
+	to := line.Resolve(words[0].Text)
 	if len(to) == 0 {
 		// From an unknown directory to an unknown one: no relative path can be checked
 		// any more, so use a directory that is in no project.
-		to = []string{"/?/" + pathname.Slashes(words[0].text)}
+		to = []string{"/?/" + pathname.Slashes(words[0].Text)}
 	}
 	if len(line.Dirs)+len(to) > 8 {
 		return "changes the directory too often to follow", false
@@ -181,34 +182,34 @@ func (line *commandLine) changeDir(words []word) (why string, secret bool) {
 	return "", false
 }
 
-func (line *commandLine) testCommand(words []word) (string, bool) {
+func (line *commandLine) testCommand(words []word.Word) (string, bool) {
 	return line.testExpression(words, false)
 }
 
 // testExpression allows questions about files and comparisons of strings, in test or in
 // brackets. Other operators evaluate arithmetic in some shells, which can run commands.
-func (line *commandLine) testExpression(words []word, bracket bool) (string, bool) {
+func (line *commandLine) testExpression(words []word.Word, bracket bool) (string, bool) {
 	if bracket {
-		if len(words) == 0 || words[len(words)-1].text != "]" {
+		if len(words) == 0 || words[len(words)-1].Text != "]" {
 			return "lacks its ]", false
 		}
 		words = words[:len(words)-1]
 	}
-	if len(words) > 0 && words[0].text == "!" {
+	if len(words) > 0 && words[0].Text == "!" {
 		words = words[1:]
 	}
 	for _, w := range words {
-		if w.glob {
+		if w.Glob {
 			return "tests a pattern, which may be several words", false
 		}
 	}
 	switch {
-	case len(words) == 2 && len(words[0].text) == 2 && words[0].text[0] == '-' && strings.IndexByte("efdrwxsLhzn", words[0].text[1]) >= 0:
+	case len(words) == 2 && len(words[0].Text) == 2 && words[0].Text[0] == '-' && strings.IndexByte("efdrwxsLhzn", words[0].Text[1]) >= 0:
 		if line.secretPath(words[1]) {
-			return "names a secret, " + words[1].text, true
+			return "names a secret, " + words[1].Text, true
 		}
 		return "", false
-	case len(words) == 3 && (words[1].text == "=" || words[1].text == "!=") && !strings.HasPrefix(words[0].text, "-") && !strings.ContainsAny(words[0].text, "()!"):
+	case len(words) == 3 && (words[1].Text == "=" || words[1].Text == "!=") && !strings.HasPrefix(words[0].Text, "-") && !strings.ContainsAny(words[0].Text, "()!"):
 		return "", false
 	}
 	return "is not a test known to be harmless", false

@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/nodbus/nod/actors/policy/shell/word"
+
 import "strings"
 
 // args are the words after a command's name, sorted into flags and operands.
@@ -7,7 +9,7 @@ type args struct {
 	of       *command
 	name     string
 	flags    []flag
-	operands []word
+	operands []word.Word
 	dashes   int // operands before --; -1 without a --
 }
 
@@ -31,7 +33,7 @@ func (a *args) has(names ...string) bool {
 // parse sorts the words after a command's name, as GNU getopt does: flags may follow
 // operands. Other programs read such flags as operands, so the caller checks every word
 // after an operand as a path too. It returns the reason to ask, or "".
-func (c *command) parse(name string, words []word) (args, string) {
+func (c *command) parse(name string, words []word.Word) (args, string) {
 	a := args{of: c, name: name, dashes: -1}
 	if c.raw {
 		a.operands = words
@@ -39,16 +41,16 @@ func (c *command) parse(name string, words []word) (args, string) {
 	}
 	for i := 0; i < len(words); i++ {
 		w := words[i]
-		t := w.text
+		t := w.Text
 		switch {
-		case w.glob && c.operands != unlimited && !c.text:
+		case w.Glob && c.operands != unlimited && !c.text:
 			return a, "a pattern may stand for more words than it reads"
 		case a.dashes >= 0 || t == "-" || t == "" || t[0] != '-' && (t[0] != '+' || !c.digits):
-			if w.lead && a.dashes < 0 && !c.anyFlag {
+			if w.Lead && a.dashes < 0 && !c.anyFlag {
 				return a, "a file name that the pattern matches could be read as a flag: put -- or ./ before it"
 			}
 			a.operands = append(a.operands, w)
-		case w.glob && !boundGlob(t):
+		case w.Glob && !boundGlob(t):
 			return a, "a pattern in a flag stands for unknown words"
 		case t == "--":
 			a.dashes = len(a.operands)
@@ -75,7 +77,7 @@ func (c *command) parse(name string, words []word) (args, string) {
 	switch {
 	case len(a.operands) > c.operands:
 		return a, "has more operands than it reads"
-	case c.takesScript(&a) && a.operands[0].glob:
+	case c.takesScript(&a) && a.operands[0].Glob:
 		return a, "a pattern in place of its script may stand for files as well"
 	}
 	return a, ""
@@ -98,7 +100,7 @@ func boundGlob(t string) bool {
 		return true
 	case "--include":
 		before, after, _ := strings.Cut(value, "*")
-		return (before == "" || plain(before)) && (after == "" || plain(after))
+		return (before == "" || word.Plain(before)) && (after == "" || word.Plain(after))
 	}
 	return false
 }
@@ -112,7 +114,7 @@ func isCount(t string) bool {
 	return len(t) > 1 && len(t) < 12
 }
 
-func (c *command) longFlag(a *args, t string, rest []word) (int, string) {
+func (c *command) longFlag(a *args, t string, rest []word.Word) (int, string) {
 	name, value, eq := strings.Cut(t, "=")
 	kind, ok := c.longs[name]
 	switch {
@@ -129,7 +131,7 @@ func (c *command) longFlag(a *args, t string, rest []word) (int, string) {
 	return 0, ""
 }
 
-func (c *command) cluster(a *args, t string, rest []word) (int, string) {
+func (c *command) cluster(a *args, t string, rest []word.Word) (int, string) {
 	for i := 0; i < len(t); i++ {
 		letter := t[i]
 		switch {
@@ -158,20 +160,20 @@ func (c *command) cluster(a *args, t string, rest []word) (int, string) {
 
 // nextValue returns the next word as a flag's value. A word that could be a flag asks,
 // because programs disagree on it; a negative count is a value.
-func nextValue(name string, rest []word) (string, string) {
+func nextValue(name string, rest []word.Word) (string, string) {
 	switch {
 	case len(rest) == 0:
 		return "", name + " lacks its value"
-	case rest[0].glob:
+	case rest[0].Glob:
 		return "", "the value of " + name + " may be several words"
-	case strings.HasPrefix(rest[0].text, "-") && !isCount(rest[0].text) && rest[0].text != "-":
+	case strings.HasPrefix(rest[0].Text, "-") && !isCount(rest[0].Text) && rest[0].Text != "-":
 		return "", "the value of " + name + " looks like a flag"
 	}
-	return rest[0].text, ""
+	return rest[0].Text, ""
 }
 
 // paths returns the operands that may be files: all but a leading script or pattern.
-func (a *args) paths() []word {
+func (a *args) paths() []word.Word {
 	if a.of.takesScript(a) {
 		return a.operands[1:]
 	}
@@ -187,7 +189,7 @@ func (a *args) scripts() []string {
 		}
 	}
 	if len(out) == 0 && len(a.operands) > 0 {
-		out = append(out, a.operands[0].text)
+		out = append(out, a.operands[0].Text)
 	}
 	return out
 }

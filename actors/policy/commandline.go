@@ -7,6 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
 // Bounds of a line to check. A longer line asks: people do not read such lines, and an
@@ -42,7 +43,7 @@ func tooMuch(src string) string {
 
 // part is one simple command of a command line.
 type part struct {
-	words        []word
+	words        []word.Word
 	why          string // the reason to ask; "" if the command is known to be harmless
 	unknownWords bool   // not all words are known, so no rule may allow it
 	secret       bool
@@ -56,7 +57,7 @@ type commandLine struct {
 	pol        *Policy
 	src        string
 	parts      []part
-	inputFiles []word       // files that redirections read
+	inputFiles []word.Word  // files that redirections read
 	zshReading *commandLine // the line as an interactive Zsh reads it, if that differs
 	why        string       // the reason why the line as a whole asks; "" if there is none
 	secret     bool         // a redirection names a secret
@@ -94,7 +95,7 @@ func (line *commandLine) reason() string {
 	for _, p := range line.parts {
 		if p.why != "" {
 			if len(p.words) > 0 {
-				return p.words[0].text + ": " + p.why
+				return p.words[0].Text + ": " + p.why
 			}
 			return p.why
 		}
@@ -105,18 +106,18 @@ func (line *commandLine) reason() string {
 // plainWords splits a line that consists only of spaces and words that mean themselves
 // in every shell, as most commands do: for such a line, splitting does all that parsing
 // would. It returns nil for every other line.
-func plainWords(src string) []word {
-	words := make([]word, 0, 8)
+func plainWords(src string) []word.Word {
+	words := make([]word.Word, 0, 8)
 	for text := range strings.SplitSeq(src, " ") {
 		switch {
 		case text == "":
-		case !plain(text), len(words) == 0 && strings.IndexByte(text, '=') >= 0:
+		case !word.Plain(text), len(words) == 0 && strings.IndexByte(text, '=') >= 0:
 			return nil
 		default:
-			words = append(words, word{text: text, bare: true})
+			words = append(words, word.Word{Text: text, Bare: true})
 		}
 	}
-	if len(words) == 0 || syntax.IsKeyword(words[0].text) {
+	if len(words) == 0 || syntax.IsKeyword(words[0].Text) {
 		return nil
 	}
 	return words
@@ -129,7 +130,7 @@ func (p *Policy) readLine(src string, loc pathname.Location) (*commandLine, *syn
 	if line.why = tooMuch(src); line.why != "" {
 		return line, nil
 	}
-	if line.why = visible(src); line.why != "" {
+	if line.why = word.Hidden(src); line.why != "" {
 		return line, nil
 	}
 	if words := plainWords(src); words != nil {
@@ -282,12 +283,12 @@ func (line *commandLine) walkChain(chain []*syntax.Stmt) {
 }
 
 func (line *commandLine) call(c *syntax.CallExpr) {
-	p := part{words: make([]word, 0, len(c.Args))}
+	p := part{words: make([]word.Word, 0, len(c.Args))}
 	if len(c.Assigns) > 0 {
 		p.why, p.unknownWords = "sets a variable, which can change what a command does", true
 	}
 	for _, a := range c.Args {
-		w, why := readWord(a, line.src)
+		w, why := word.Read(a, line.src)
 		if why != "" {
 			p.unknownWords = true
 			if p.why == "" {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -48,7 +49,7 @@ type command struct {
 	check func(line *commandLine, a *args) string
 	// special checks the command instead of the lists above. It returns the reason to
 	// ask, or "", and whether the reason is a secret.
-	special func(line *commandLine, words []word) (why string, secret bool)
+	special func(line *commandLine, words []word.Word) (why string, secret bool)
 	follows string // flags that make it follow the links that it finds
 	differ  bool   // of git: may run a configured diff program
 
@@ -142,7 +143,7 @@ func (t commandTable) runnerWords(argv []string) int {
 		case !c.runner || strings.Count(name, " ") != n-1: // a word that holds a space is not two words
 		case !c.target:
 			return n
-		case len(argv) == n || !plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):
+		case len(argv) == n || !word.Plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):
 			return 0
 		default:
 			return n + 1

@@ -3,6 +3,7 @@ package policy
 import (
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,18 +32,15 @@ func TestCommandTable(t *testing.T) {
 
 // Only disk.go may look at files, so that the same call always gets the same verdict.
 func TestOnlyDiskReadsFiles(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	more, err := filepath.Glob("*/*.go")
-	require.NoError(t, err)
-	for _, name := range append(files, more...) {
-		if strings.HasSuffix(name, "_test.go") || name == "disk.go" {
-			continue
+	require.NoError(t, filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || name == "disk.go" {
+			return err
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
 		require.NoError(t, err)
 		for _, imp := range f.Imports {
 			assert.False(t, slices.Contains([]string{`"os"`, `"io/fs"`, `"net"`, `"net/http"`, `"time"`, `"syscall"`, `"path/filepath"`, `"math/rand"`}, imp.Path.Value), "%s imports %s", name, imp.Path.Value)
 		}
-	}
+		return nil
+	}))
 }

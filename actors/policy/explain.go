@@ -8,6 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
@@ -43,8 +44,8 @@ func (p *Policy) Explain(c Call) Explanation {
 	for _, part := range line.parts {
 		argv := make([]string, len(part.words))
 		for i, w := range part.words {
-			argv[i] = w.text
-			if w.text == "" {
+			argv[i] = w.Text
+			if w.Text == "" {
 				argv[i] = "?"
 			}
 		}
@@ -125,7 +126,7 @@ func (p *Policy) Harden(c Call) (string, bool) {
 		}
 	}
 	for _, call := range allCalls(file) {
-		if name, _ := knownText(call.Args[0], src); name != "git" {
+		if name, _ := word.Known(call.Args[0], src); name != "git" {
 			continue
 		}
 		harden(int(call.Args[0].End().Offset()), " -c "+noMonitor+" -c "+noSignature)
@@ -139,7 +140,7 @@ func (p *Policy) Harden(c Call) (string, bool) {
 // differSubcommand returns git's subcommand if it may run a configured diff program.
 func differSubcommand(call *syntax.CallExpr, src string) *syntax.Word {
 	for i := 1; i < len(call.Args); i++ {
-		switch w, _ := knownText(call.Args[i], src); {
+		switch w, _ := word.Known(call.Args[i], src); {
 		case w == "-C", w == "-c":
 			i++
 		case !strings.HasPrefix(w, "-"):

@@ -6,6 +6,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
 // facts hold the properties of any command line, harmless or not. They serve to deny,
@@ -38,7 +39,7 @@ func (p *Policy) gatherFacts(line *commandLine, file *syntax.File, src string, l
 	if line.simple {
 		argv := make([]string, len(line.parts[0].words))
 		for i, w := range line.parts[0].words {
-			argv[i] = w.text
+			argv[i] = w.Text
 		}
 		f.addCommand(argv, 0)
 		f.ownWrites(false)
@@ -83,7 +84,7 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.CallExpr:
 			f.callExpr(n, src, depth)
 		case *syntax.Redirect:
-			w, _ := knownText(n.Word, src)
+			w, _ := word.Known(n.Word, src)
 			switch n.Op {
 			case syntax.DplOut, syntax.DplIn, syntax.RdrIn, syntax.WordHdoc, syntax.Hdoc, syntax.DashHdoc:
 				f.words = append(f.words, w)
@@ -100,7 +101,7 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 		case *syntax.BinaryCmd:
 			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
 				if c, ok := n.Y.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 {
-					w, _ := knownText(c.Args[0], src)
+					w, _ := word.Known(c.Args[0], src)
 					f.piped = append(f.piped, w)
 				}
 			}
@@ -109,38 +110,10 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 	})
 }
 
-// knownText returns the known text of a word and whether it is all of the word.
-func knownText(w *syntax.Word, src string) (string, bool) {
-	if w == nil || len(w.Parts) == 0 {
-		return "", false
-	}
-	if d, why := readWord(w, src); why == "" {
-		return d.text, true
-	}
-	dec := wordDecoder{src: src}
-	all := true
-	for i, part := range w.Parts {
-		if dec.part(part, i == 0, i == len(w.Parts)-1) != "" {
-			all = false
-			if s, ok := part.(*syntax.SglQuoted); ok {
-				dec.text.WriteString(s.Value)
-			}
-			if d, ok := part.(*syntax.DblQuoted); ok {
-				for _, in := range d.Parts {
-					if l, ok := in.(*syntax.Lit); ok {
-						dec.text.WriteString(l.Value)
-					}
-				}
-			}
-		}
-	}
-	return dec.text.String(), all
-}
-
 func (f *facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	argv := make([]string, 0, len(c.Args))
 	for _, a := range c.Args {
-		w, _ := knownText(a, src)
+		w, _ := word.Known(a, src)
 		argv = append(argv, w)
 	}
 	f.addCommand(argv, depth)

@@ -3,7 +3,7 @@ package policy
 import "strings"
 
 func checkSleep(_ *commandLine, a *args) string {
-	if len(a.operands) != 1 || len(a.operands[0].text) > 4 || strings.Trim(a.operands[0].text, "0123456789.") != "" {
+	if len(a.operands) != 1 || len(a.operands[0].Text) > 4 || strings.Trim(a.operands[0].Text, "0123456789.") != "" {
 		return "does not wait for a number of seconds"
 	}
 	return ""
@@ -24,7 +24,7 @@ func checkPs(_ *commandLine, a *args) string {
 // such a file and prints every word that is neither.
 func checkStrings(_ *commandLine, a *args) string {
 	for _, o := range a.operands {
-		if o.lead || strings.HasPrefix(o.text, "@") {
+		if o.Lead || strings.HasPrefix(o.Text, "@") {
 			return "reads flags from a file"
 		}
 	}
@@ -41,7 +41,7 @@ func checkCommandV(_ *commandLine, a *args) string {
 
 // checkDate allows printing a date; an operand without + sets the clock.
 func checkDate(_ *commandLine, a *args) string {
-	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].text, "+") {
+	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].Text, "+") {
 		return "could set the clock"
 	}
 	return ""
@@ -57,7 +57,7 @@ func checkDiff(_ *commandLine, a *args) string {
 		return "reads whole directories, in which secrets may lie"
 	}
 	for _, o := range a.operands {
-		if o.text != "-" && !namesFile(o) {
+		if o.Text != "-" && !namesFile(o) {
 			return "may read whole directories, in which secrets may lie"
 		}
 	}

@@ -6,31 +6,32 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
 // git allows the reading subcommands in a repository of the project. Git may still run
 // a program that the repository's configuration names (core.fsmonitor, diff.external, a
 // textconv); Harden rewrites the command to prevent that.
-func (line *commandLine) git(words []word) (string, bool) {
+func (line *commandLine) git(words []word.Word) (string, bool) {
 	dirs := line.Dirs
-	for len(words) > 0 && strings.HasPrefix(words[0].text, "-") {
+	for len(words) > 0 && strings.HasPrefix(words[0].Text, "-") {
 		switch opt := words[0]; {
-		case opt.text == "--no-pager", opt.text == "-P", opt.text == "--no-optional-locks", opt.text == "--literal-pathspecs":
+		case opt.Text == "--no-pager", opt.Text == "-P", opt.Text == "--no-optional-locks", opt.Text == "--literal-pathspecs":
 			words = words[1:]
-		case opt.text == "-c" && len(words) > 1 && (words[1].text == noMonitor || words[1].text == noSignature): // written by Harden
+		case opt.Text == "-c" && len(words) > 1 && (words[1].Text == noMonitor || words[1].Text == noSignature): // written by Harden
 			words = words[2:]
-		case opt.text == "-C" && line.pol.level >= levelReaders && len(words) > 1:
-			if words[1].glob || !pathname.IsAbs(pathname.Slashes(words[1].text)) && !words[1].tilde || line.secretPath(words[1]) {
+		case opt.Text == "-C" && line.pol.level >= levelReaders && len(words) > 1:
+			if words[1].Glob || !pathname.IsAbs(pathname.Slashes(words[1].Text)) && !words[1].Tilde || line.secretPath(words[1]) {
 				return "-C does not name the project or a directory in it in full", false
 			}
-			dirs, words = line.Resolve(words[1].text), words[2:]
+			dirs, words = line.Resolve(words[1].Text), words[2:]
 			if len(dirs) == 0 {
 				return "-C names a directory that nod does not know", false
 			}
-		case opt.text == "--version" && len(words) == 1:
+		case opt.Text == "--version" && len(words) == 1:
 			return "", false
 		default:
-			return opt.text + " before the subcommand can re-point git", false
+			return opt.Text + " before the subcommand can re-point git", false
 		}
 	}
 	here := line.Location
@@ -43,13 +44,13 @@ func (line *commandLine) git(words []word) (string, bool) {
 		// would obey its configuration, which can name programs to run.
 		return "a directory below the project may be a repository of its own, whose configuration can run programs: put -C and the project's path before the subcommand", false
 	}
-	if len(words) == 0 || words[0].glob {
+	if len(words) == 0 || words[0].Glob {
 		return "has no plain subcommand", false
 	}
-	sub, name := line.pol.commands.reader("git "+words[0].text), words[0].text
-	if len(words) > 1 && !words[1].glob && line.pol.commands.reader("git "+name+" "+words[1].text) != nil {
+	sub, name := line.pol.commands.reader("git "+words[0].Text), words[0].Text
+	if len(words) > 1 && !words[1].Glob && line.pol.commands.reader("git "+name+" "+words[1].Text) != nil {
 		words = words[1:]
-		name += " " + words[0].text
+		name += " " + words[0].Text
 		sub = line.pol.commands.reader("git " + name)
 	}
 	if sub == nil || sub.level > line.pol.level {
@@ -68,8 +69,8 @@ func (line *commandLine) git(words []word) (string, bool) {
 		return why, false
 	}
 	for _, w := range checked {
-		if line.gitSecret(w.text) {
-			return "names a secret, " + w.text, true
+		if line.gitSecret(w.Text) {
+			return "names a secret, " + w.Text, true
 		}
 	}
 	if why == "" {
@@ -100,13 +101,13 @@ func (line *commandLine) gitSecret(t string) bool {
 
 // gitPaths refuses paths outside the project: given such paths, git diff reads any
 // file.
-func (line *commandLine) gitPaths(words []word, here *pathname.Location) string {
+func (line *commandLine) gitPaths(words []word.Word, here *pathname.Location) string {
 	for _, w := range words {
-		t := w.text
+		t := w.Text
 		if strings.HasPrefix(t, ":(") && !strings.HasPrefix(t, ":(exclude)") && !strings.HasPrefix(t, ":(top)") {
 			return "uses a path form that nod does not follow"
 		}
-		if !w.tilde && !pathname.IsAbs(pathname.Slashes(t)) && !strings.Contains("/"+pathname.Slashes(t)+"/", "/../") {
+		if !w.Tilde && !pathname.IsAbs(pathname.Slashes(t)) && !strings.Contains("/"+pathname.Slashes(t)+"/", "/../") {
 			continue
 		}
 		all := here.Resolve(t)
@@ -153,7 +154,7 @@ var gitRevision = regexp.MustCompile(`^(?:HEAD|@|main|master|develop|trunk|stash
 func gitDiff(_ *commandLine, a *args) string {
 	dirs := 0
 	for _, o := range a.operands {
-		if !gitRevision.MatchString(o.text) && !namesFile(o) {
+		if !gitRevision.MatchString(o.Text) && !namesFile(o) {
 			dirs++
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -149,7 +150,7 @@ func TestUnlistedFlagsAsk(t *testing.T) {
 			return
 		}
 		for letter := byte('!'); letter <= '~'; letter++ {
-			if !isAlnum(letter) || strings.IndexByte(c.short+c.value+c.tail, letter) >= 0 || c.digits && letter >= '0' && letter <= '9' {
+			if !unicode.IsLetter(rune(letter)) && !unicode.IsDigit(rune(letter)) || strings.IndexByte(c.short+c.value+c.tail, letter) >= 0 || c.digits && letter >= '0' && letter <= '9' {
 				continue
 			}
 			assert.NotEqual(t, Allow, effect(t, p, line+" -"+string(letter)), "%s -%c", line, letter)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
 // ownShowCommands are nod's commands that only show. Every other command, known or not,
@@ -114,7 +115,7 @@ func fitsEntry(c *command, words []string) bool {
 	if c == nil {
 		return false
 	}
-	_, why := c.parse("", literalWords(words))
+	_, why := c.parse("", word.Literals(words))
 	return why == ""
 }
 
@@ -134,15 +135,6 @@ func (f *facts) gitOnlyReads(words []string) bool {
 		}
 	}
 	return len(words) == 0
-}
-
-// literalWords turns texts into words without patterns.
-func literalWords(texts []string) []word {
-	words := make([]word, len(texts))
-	for i, t := range texts {
-		words[i] = word{text: t}
-	}
-	return words
 }
 
 func (ev *evaluation) ownPath(p string) bool { return ownPathIn(ev.pol, ev.location, p) }

@@ -5,6 +5,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -31,7 +32,7 @@ func FuzzPlainWords(f *testing.F) {
 			t.Fatalf("%q is no call of %d words", src, len(words))
 		}
 		for i, a := range call.Args {
-			if w, why := readWord(a, src); why != "" || w != words[i] {
+			if w, why := word.Read(a, src); why != "" || w != words[i] {
 				t.Fatalf("%q: word %d is %+v (%s), not %+v", src, i, w, why, words[i])
 			}
 		}

@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/nodbus/nod/actors/policy/shell/word"
+
 import "mvdan.cc/sh/v3/syntax"
 
 // redirect allows discarding output, joining the two outputs, and reading a plain file.
@@ -12,7 +14,7 @@ func (line *commandLine) redirect(r *syntax.Redirect) {
 		line.refuse("holds a here-document")
 		return
 	}
-	w, why := readWord(r.Word, line.src)
+	w, why := word.Read(r.Word, line.src)
 	if why != "" {
 		line.refuse(why)
 		return
@@ -23,20 +25,20 @@ func (line *commandLine) redirect(r *syntax.Redirect) {
 		if line.secretPath(w) {
 			line.secret = true
 		}
-		if !output || w.glob || w.tilde || w.text != "/dev/null" {
-			line.refuse("writes to " + w.text)
+		if !output || w.Glob || w.Tilde || w.Text != "/dev/null" {
+			line.refuse("writes to " + w.Text)
 		}
 	case syntax.DplOut:
-		if !output || !w.bare || w.text != "1" && w.text != "2" {
-			line.refuse("writes to " + w.text)
+		if !output || !w.Bare || w.Text != "1" && w.Text != "2" {
+			line.refuse("writes to " + w.Text)
 		}
 	case syntax.RdrIn:
 		if line.secretPath(w) {
 			line.secret = true
-			line.refuse("names a secret, " + w.text)
+			line.refuse("names a secret, " + w.Text)
 		}
-		if n != "" && n != "0" || w.glob || w.tilde {
-			line.refuse("reads from " + w.text)
+		if n != "" && n != "0" || w.Glob || w.Tilde {
+			line.refuse("reads from " + w.Text)
 		}
 		line.inputFiles = append(line.inputFiles, w)
 	default:

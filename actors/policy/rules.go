@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
@@ -96,7 +97,7 @@ func splitCommand(s string) ([]string, error) {
 	pol.parsers = parserPool()
 	sc := commandLine{pol: &pol, src: s}
 	file := pol.parse(s)
-	if file == nil || visible(s) != "" {
+	if file == nil || word.Hidden(s) != "" {
 		return nil, fmt.Errorf("the command in it cannot be parsed")
 	}
 	calls := allCalls(file)
@@ -105,11 +106,11 @@ func splitCommand(s string) ([]string, error) {
 	}
 	var argv []string
 	for _, a := range calls[0].Args {
-		w, why := readWord(a, sc.src)
+		w, why := word.Read(a, sc.src)
 		if why != "" {
 			return nil, fmt.Errorf("the command in it %s", why)
 		}
-		argv = append(argv, w.text)
+		argv = append(argv, w.Text)
 	}
 	if strings.Trim(argv[0], "*") == "" {
 		return nil, fmt.Errorf("the command's name cannot be a pattern: write Bash for every command")

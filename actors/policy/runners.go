@@ -6,12 +6,13 @@ import (
 	"unicode"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
 // checkRemote refuses addresses: the project's own remotes and registry are the only
 // sources.
 func checkRemote(_ *commandLine, a *args) string {
-	if slices.ContainsFunc(a.operands, func(o word) bool { return strings.Contains(o.text, ":") }) {
+	if slices.ContainsFunc(a.operands, func(o word.Word) bool { return strings.Contains(o.Text, ":") }) {
 		return "names an address"
 	}
 	return ""
@@ -74,7 +75,7 @@ func keepsToAnswer(a *Always, loc *pathname.Location, rest []string) bool {
 		argv = argv[1:]
 	}
 	if c := commands().entry(strings.Join(argv, " ")); c.level == levelApproved {
-		args, why := c.parse(argv[0], literalWords(rest))
+		args, why := c.parse(argv[0], word.Literals(rest))
 		if why != "" || c.check != nil && c.check(nil, &args) != "" {
 			return false
 		}

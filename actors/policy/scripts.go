@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
 // The small languages inside commands, each as a closed grammar: a script outside the
@@ -51,7 +53,7 @@ const (
 )
 
 func checkAwk(_ *commandLine, a *args) string {
-	if len(a.operands) == 0 || !awkProgram.MatchString(a.operands[0].text) {
+	if len(a.operands) == 0 || !awkProgram.MatchString(a.operands[0].Text) {
 		return "its program is more than printing fields"
 	}
 	return ""
@@ -61,7 +63,7 @@ func checkAwk(_ *commandLine, a *args) string {
 var jqReads = regexp.MustCompile(`\benv\b|ENV|\bimport\b|\binclude\b|\bmodulemeta\b|\bget_search_list\b|\binput_filename\b`)
 
 func checkJq(_ *commandLine, a *args) string {
-	if len(a.operands) == 0 || jqReads.MatchString(a.operands[0].text) {
+	if len(a.operands) == 0 || jqReads.MatchString(a.operands[0].Text) {
 		return "its filter may read the environment or other files"
 	}
 	return ""
@@ -72,7 +74,7 @@ func checkJq(_ *commandLine, a *args) string {
 var printfFormat = regexp.MustCompile(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
 
 func checkPrintf(_ *commandLine, a *args) string {
-	if len(a.operands) == 0 || len(a.flags) > 0 || a.operands[0].glob || !printfFormat.MatchString(a.operands[0].text) {
+	if len(a.operands) == 0 || len(a.flags) > 0 || a.operands[0].Glob || !printfFormat.MatchString(a.operands[0].Text) {
 		return "its format is more than text and %s"
 	}
 	return ""
@@ -115,17 +117,17 @@ func checkGrep(line *commandLine, a *args) string {
 
 // searchesPrivate reports whether a search of these paths, or of the current directory
 // if there are none, goes through a home directory or one that holds listed secrets.
-func (line *commandLine) searchesPrivate(paths []word) bool {
+func (line *commandLine) searchesPrivate(paths []word.Word) bool {
 	if len(paths) == 0 {
 		return line.pol.holdsSecrets(".", &line.Location)
 	}
-	return slices.ContainsFunc(paths, func(p word) bool { return line.pol.holdsSecrets(p.text, &line.Location) })
+	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.pol.holdsSecrets(p.Text, &line.Location) })
 }
 
 // namesFile reports whether p looks like a file: its name has an extension of letters
 // and no pattern in front of it that could match a directory's name.
-func namesFile(p word) bool {
-	base := p.text[strings.LastIndexByte(p.text, '/')+1:]
+func namesFile(p word.Word) bool {
+	base := p.Text[strings.LastIndexByte(p.Text, '/')+1:]
 	dot := strings.LastIndexByte(base, '.')
 	if dot < 1 || dot == len(base)-1 {
 		return false
@@ -167,30 +169,30 @@ var findTests = map[string]int{
 }
 
 // findFiles allows listing files: no action but printing.
-func (line *commandLine) findFiles(words []word) (string, bool) {
+func (line *commandLine) findFiles(words []word.Word) (string, bool) {
 	tests := false
 	for i := 0; i < len(words); i++ {
 		w := words[i]
-		if w.glob {
+		if w.Glob {
 			return "a pattern outside quotes may stand for an action", false
 		}
-		n, known := findTests[w.text]
+		n, known := findTests[w.Text]
 		switch {
 		case known:
 			if i+n >= len(words) {
-				return w.text + " lacks its value", false
+				return w.Text + " lacks its value", false
 			}
-			tests = tests || w.text != "-L" && w.text != "-H" && w.text != "-P"
+			tests = tests || w.Text != "-L" && w.Text != "-H" && w.Text != "-P"
 			for _, v := range words[i+1 : i+1+n] {
-				if v.glob || strings.HasPrefix(v.text, "-") && !isCount(v.text) && w.text != "-perm" && w.text != "-size" {
-					return "the value of " + w.text + " could be an action", false
+				if v.Glob || strings.HasPrefix(v.Text, "-") && !isCount(v.Text) && w.Text != "-perm" && w.Text != "-size" {
+					return "the value of " + w.Text + " could be an action", false
 				}
 			}
 			i += n
-		case tests || strings.HasPrefix(w.text, "-"):
-			return w.text + " is not a test known to be harmless", false
+		case tests || strings.HasPrefix(w.Text, "-"):
+			return w.Text + " is not a test known to be harmless", false
 		case line.secretPath(w):
-			return "names a secret, " + w.text, true
+			return "names a secret, " + w.Text, true
 		}
 	}
 	return "", false

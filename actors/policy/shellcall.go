@@ -138,10 +138,10 @@ func (ev *evaluation) mayAllow() bool {
 func (ev *evaluation) allowsPart(p *part) string {
 	argv := make([]string, len(p.words))
 	for i, w := range p.words {
-		if w.glob {
+		if w.Glob {
 			return "" // the rule did not show the words that the pattern stands for
 		}
-		argv[i] = w.text
+		argv[i] = w.Text
 	}
 	if r := ev.firstRule(allowRules, true, func(r *rule) bool { return r.coversArgv(argv, true) }); r != nil {
 		return "allow " + r.text

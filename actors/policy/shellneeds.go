@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
@@ -73,8 +74,8 @@ func (p *Policy) callLine(c *Call) (line *commandLine, why string) {
 func (line *commandLine) directories() []string {
 	dirs := slices.Clone(line.Dirs)
 	for i := range line.parts {
-		if words := line.parts[i].words; words[0].text == "cd" {
-			to := words[len(words)-1].text
+		if words := line.parts[i].words; words[0].Text == "cd" {
+			to := words[len(words)-1].Text
 			for _, d := range dirs {
 				dirs = append(dirs, joinPath(d, to))
 			}
@@ -100,8 +101,8 @@ type readCollector struct {
 	paths    []string
 }
 
-func (r *readCollector) part(words []word) error {
-	name := words[0].text
+func (r *readCollector) part(words []word.Word) error {
+	name := words[0].Text
 	if name == "rtk" { // shortens the output of git
 		name, words = "git", words[1:]
 	}
@@ -109,7 +110,7 @@ func (r *readCollector) part(words []word) error {
 	switch {
 	case name == "workmux": // shows what other agents read
 		return errReadsUnknown
-	case name == "find" && slices.ContainsFunc(words, func(w word) bool { return w.text == "-L" || w.text == "-follow" }):
+	case name == "find" && slices.ContainsFunc(words, func(w word.Word) bool { return w.Text == "-L" || w.Text == "-follow" }):
 		return errReadsUnknown
 	case r.commands.entry(name).follows != "":
 		c := r.commands.entry(name)
@@ -130,11 +131,11 @@ func (r *readCollector) part(words []word) error {
 }
 
 // repository adds the work trees that git may find.
-func (r *readCollector) repository(words []word) error {
+func (r *readCollector) repository(words []word.Word) error {
 	dirs := slices.Clone(r.dirs)
 	for i, w := range words {
-		if w.text == "-C" && i+1 < len(words) {
-			dirs = append(dirs, joinPath(r.dirs[0], words[i+1].text))
+		if w.Text == "-C" && i+1 < len(words) {
+			dirs = append(dirs, joinPath(r.dirs[0], words[i+1].Text))
 		}
 	}
 	for _, d := range dirs {
@@ -149,20 +150,20 @@ func (r *readCollector) repository(words []word) error {
 
 // word adds the paths that a word may name from each directory: the word, and the text
 // after = or after the letters of a flag.
-func (r *readCollector) word(w word) error {
-	texts := []string{w.text}
-	if _, value, ok := strings.Cut(w.text, "="); ok {
+func (r *readCollector) word(w word.Word) error {
+	texts := []string{w.Text}
+	if _, value, ok := strings.Cut(w.Text, "="); ok {
 		texts = append(texts, value)
 	}
-	if i := strings.IndexAny(w.text, "/~."); strings.HasPrefix(w.text, "-") && i > 0 {
-		texts = append(texts, w.text[i:])
+	if i := strings.IndexAny(w.Text, "/~."); strings.HasPrefix(w.Text, "-") && i > 0 {
+		texts = append(texts, w.Text[i:])
 	}
 	for _, t := range texts {
 		switch at := strings.IndexAny(t, "*?["); {
 		case t == "" || t == "/dev/null":
 		case strings.HasPrefix(t, "~"):
 			return errReadsUnknown
-		case !w.glob || at < 0:
+		case !w.Glob || at < 0:
 			for _, d := range r.dirs {
 				r.paths = append(r.paths, joinPath(d, t))
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -120,10 +121,10 @@ func (p *part) argv() ([]string, bool) {
 	}
 	out := make([]string, len(p.words))
 	for i, w := range p.words {
-		if w.glob {
+		if w.Glob {
 			return nil, false
 		}
-		out[i] = w.text
+		out[i] = w.Text
 	}
 	return out, true
 }
@@ -134,7 +135,7 @@ func (p *part) argv() ([]string, bool) {
 func (p *Policy) boundable(argv []string, loc *pathname.Location) bool {
 	name := base(argv[0])
 	known := p.commands.entry(name)
-	if known.interprets || known.wraps || name == "nod" || !plain(argv[0]) {
+	if known.interprets || known.wraps || name == "nod" || !word.Plain(argv[0]) {
 		return false
 	}
 	f := &facts{pol: p, location: loc, argvs: [][]string{argv}, words: argv}
