@@ -136,7 +136,7 @@ func (line *commandLine) secretText(t string, dots bool) bool {
 	if line.secretIn(t, dots) {
 		return true
 	}
-	for _, piece := range pieces(t)[1:] {
+	for _, piece := range pathname.Pieces(t)[1:] {
 		if line.secretIn(piece, dots) {
 			return true
 		}
@@ -148,7 +148,7 @@ func (line *commandLine) secretIn(t string, dots bool) bool {
 	if t == "" || isCount("-"+t) {
 		return false
 	}
-	return line.pol.mayBeSecret(t, &line.Location, dots)
+	return line.pol.secrets.MayBe(t, &line.Location, dots)
 }
 
 // changeDir follows a change of directory. It may fail, so from there on the command

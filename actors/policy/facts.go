@@ -47,7 +47,7 @@ func (p *Policy) gatherFacts(line *commandLine, file *syntax.File, src string, l
 	}
 	if file == nil {
 		src = src[:min(len(src), maxText)]
-		if mayNameOwn(src) && ownCommandText.MatchString(src) {
+		if ownCommandText.MatchString(src) {
 			f.forbidden = ownCommandDenied
 		}
 		for _, w := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) }) {
@@ -206,7 +206,7 @@ func (f *facts) namesPathOf(r *rule, line *commandLine) bool {
 	}
 	for _, list := range [][]string{f.words, f.writes} {
 		for _, w := range list {
-			for _, at := range pieces(w) {
+			for _, at := range pathname.Pieces(w) {
 				if at != "" && r.coversPath(at, &loc, false) {
 					return true
 				}

@@ -34,7 +34,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 				if k == "pattern" && pathname.IsAbs(pathname.Slashes(s)) {
 					s, _ = path.Split(pathname.Slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
-				} else if p := spelledOut(s); p != "" && ev.pol.mayBeSecret(p, ev.location, true) || k != "pattern" && ev.pol.secretFilter(s, false) {
+				} else if p := spelledOut(s); p != "" && ev.pol.secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.secrets.MayPass(s, false) {
 					paths = append(paths, s)
 					ev.askAboutSecret(s)
 				}
@@ -73,57 +73,6 @@ func spelledOut(pattern string) string {
 	return strings.Join(out, "/")
 }
 
-// secretFilter reports whether a search's filter, or one of several, is about files
-// that hold secrets. With every set, a filter counts if any secret passes it. Otherwise
-// *, and *.EXT of source files, count as narrowing only; the directories that a filter
-// spells out count in both cases.
-func (p *Policy) secretFilter(filter string, every bool) bool {
-	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
-		all := alternatives(one)
-		if len(all) == 0 {
-			return true
-		}
-		for _, alt := range all {
-			segs := strings.Split(alt, "/")
-			name := segs[len(segs)-1]
-			segs = slices.DeleteFunc(segs[:len(segs)-1], func(s string) bool { return strings.Trim(s, "*") == "" })
-			if every || !sourceGlob(name) && strings.Trim(name, "*") != "" {
-				segs = append(segs, name)
-			}
-			if len(segs) > 0 && p.mayBeSecret(strings.Join(segs, "/"), &pathname.Location{}, true) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// maxAlternatives limits the filters that a filter with braces is expanded to.
-const maxAlternatives = 64
-
-// alternatives expands a filter with {a,b} in it, and with commas outside braces. It
-// returns nil if there are too many.
-func alternatives(filter string) []string {
-	out, todo := []string(nil), []string{filter}
-	for len(todo) > 0 {
-		one := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		end := strings.IndexByte(one, '}')
-		open := strings.LastIndexByte(one[:max(end, 0)], '{')
-		switch {
-		case len(out)+len(todo) > maxAlternatives:
-			return nil
-		case open >= 0:
-			for inner := range strings.SplitSeq(one[open+1:end], ",") {
-				todo = append(todo, one[:open]+inner+one[end+1:])
-			}
-		default:
-			out = append(out, strings.Split(strings.NewReplacer("{", "", "}", "").Replace(one), ",")...)
-		}
-	}
-	return out
-}
-
 func (ev *evaluation) askAboutSecret(p string) {
 	ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Risk, ev.verdict.Why = Ask, secretsRule, schemas.RiskHigh, "names a secret or settings, "+p
 	ev.addReason("touches a secret or settings")
@@ -136,12 +85,12 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its path is empty"
 	case word.Hidden(p) != "":
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "its path "+word.Hidden(p)
-	case writes && ev.ownPath(p):
+	case writes && ev.pol.secrets.Own(p, ev.location):
 		ev.verdict = Verdict{Effect: Deny, Rule: ownRule, Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: ownFilesDenied}
 		return
-	case slices.ContainsFunc(pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.mayBeSecret(at, ev.location, false) }):
+	case slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.secrets.MayBe(at, ev.location, false) }):
 		ev.askAboutSecret(p)
-	case ev.tool.Name == "Grep" && ev.pol.holdsSecrets(p, ev.location):
+	case ev.tool.Name == "Grep" && ev.pol.secrets.MayLieBelow(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
 	}
 	if !ev.location.InProject(p) && (ev.location.Project != "" || pathname.IsAbs(pathname.Slashes(p))) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
@@ -96,7 +97,7 @@ func (line *commandLine) gitSecret(t string) bool {
 	}
 	// Tracked files are meant to be shared, so a pattern asks only if it is about
 	// secrets, not if it merely could match one.
-	return !sourceGlob(t) && t != "*" && line.secretText(t, !strings.HasPrefix(t, "-"))
+	return !secrets.SourceGlob(t) && t != "*" && line.secretText(t, !strings.HasPrefix(t, "-"))
 }
 
 // gitPaths refuses paths outside the project: given such paths, git diff reads any

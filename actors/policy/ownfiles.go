@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
@@ -60,7 +59,7 @@ func (f *facts) ownWrites(unparsed bool) {
 			at.Dirs = append(at.Dirs[:len(at.Dirs):len(at.Dirs)], f.directoriesAfterC(argv)...)
 		}
 	}
-	own := func(p string) bool { return ownPathIn(f.pol, &at, p) }
+	own := func(p string) bool { return f.pol.secrets.Own(p, &at) }
 	if slices.ContainsFunc(f.writes, own) {
 		f.forbidden = ownFilesDenied
 	}
@@ -135,75 +134,4 @@ func (f *facts) gitOnlyReads(words []string) bool {
 		}
 	}
 	return len(words) == 0
-}
-
-func (ev *evaluation) ownPath(p string) bool { return ownPathIn(ev.pol, ev.location, p) }
-
-func ownPathIn(pol *Policy, loc *pathname.Location, p string) bool {
-	if !pol.protected && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
-		return false
-	}
-	if len(p) > 2 && p[0] == '-' && p[1] != '-' && ownPathIn(pol, loc, p[2:]) {
-		return true // -oFILE
-	}
-	for _, at := range pieces(p) {
-		if spellsOwn(pol, at) {
-			return true
-		}
-		for _, r := range loc.Resolve(at) {
-			if spellsOwn(pol, r) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// mayNameOwn is a quick check: every name of nod's own files holds "nod".
-func mayNameOwn(p string) bool {
-	for i := 0; i < len(p); i++ {
-		switch p[i] {
-		case '*', '?', '[':
-			return true
-		case 'n', 'N':
-			if i+2 < len(p) && p[i+1]|0x20 == 'o' && p[i+2]|0x20 == 'd' {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// spellsOwn reports whether p names nod's files. A pattern counts only if it spells out
-// some of the name: rm * is about other files, and asks.
-func spellsOwn(pol *Policy, p string) bool {
-	if pathname.IsGlob(p) {
-		for seg := range strings.SplitSeq(pathname.Slashes(p), "/") {
-			if pathname.IsGlob(seg) && len(strings.Trim(seg, "*?[]")) < 2 {
-				return false
-			}
-			for i := 0; i < len(seg); i++ {
-				if seg[i] >= 0x80 {
-					return false
-				}
-			}
-		}
-	}
-	return pol.own.Has(p, true)
-}
-
-// pieces returns p and the parts of it between the signs that may start or end a path,
-// as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
-func pieces(p string) []string {
-	out := []string{p}
-	if !strings.ContainsAny(p, "=:@,") {
-		return out
-	}
-	for piece := range strings.FieldsFuncSeq(p, func(r rune) bool { return strings.ContainsRune("=:@,", r) }) {
-		out = append(out, piece)
-		if before, after, ok := strings.Cut(piece, ".."); ok {
-			out = append(out, before, after)
-		}
-	}
-	return out
 }

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -82,15 +83,12 @@ type Remembered struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	level     level
-	layers    []layer
-	answers   []*Answers // remembered answers, in the order given to With
-	commands  commandTable
-	secrets   *pathname.Names
-	own       *pathname.Names
-	protected bool // own includes paths given to Guard
-	readable  map[string]bool
-	parsers   *sync.Pool // of *syntax.Parser
+	level    level
+	layers   []layer
+	answers  []*Answers // remembered answers, in the order given to With
+	commands commandTable
+	secrets  *secrets.Names
+	parsers  *sync.Pool // of *syntax.Parser
 }
 
 // New compiles permissions and the layers over them. It returns an error that names the
@@ -99,11 +97,8 @@ type Policy struct {
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{
 		commands: commands(),
-		secrets:  pathname.Compile(secretNames, ownNames), own: pathname.Compile(ownNames), readable: map[string]bool{},
-		parsers: parserPool(),
-	}
-	for _, n := range openNames {
-		pol.readable[n] = true
+		secrets:  secrets.Compile(),
+		parsers:  parserPool(),
 	}
 	var err error
 	if pol.level, err = levelOf(p.Preset); err != nil {
@@ -181,7 +176,7 @@ func (p *Policy) Guard(paths ...string) (*Policy, error) {
 		own = append(own, strings.ToLower(clean))
 	}
 	out := *p
-	out.secrets, out.own, out.protected = pathname.Compile(secretNames, ownNames, own), pathname.Compile(ownNames, own), len(own) > 0
+	out.secrets = secrets.Compile(own...)
 	return &out, nil
 }
 

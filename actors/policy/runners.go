@@ -90,7 +90,7 @@ func leadsOut(program, w string, loc *pathname.Location) bool {
 	if bringsCode(program, w) || !flag && strings.Contains(w, "=") {
 		return true
 	}
-	parts := pieces(w)
+	parts := pathname.Pieces(w)
 	if flag && len(w) > 2 && w[1] != '-' {
 		parts = append(parts, w[2:]) // -C/DIR
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
@@ -96,7 +97,7 @@ func checkGrep(line *commandLine, a *args) string {
 		case f.name == "exclude" && !included:
 			return "searches every file except the excluded ones: put --include first"
 		case f.name == "include":
-			if included = true; line.pol.secretFilter(f.value, true) {
+			if included = true; line.pol.secrets.MayPass(f.value, true) {
 				return "searches files that may hold secrets"
 			}
 		}
@@ -119,9 +120,9 @@ func checkGrep(line *commandLine, a *args) string {
 // if there are none, goes through a home directory or one that holds listed secrets.
 func (line *commandLine) searchesPrivate(paths []word.Word) bool {
 	if len(paths) == 0 {
-		return line.pol.holdsSecrets(".", &line.Location)
+		return line.pol.secrets.MayLieBelow(".", &line.Location)
 	}
-	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.pol.holdsSecrets(p.Text, &line.Location) })
+	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.pol.secrets.MayLieBelow(p.Text, &line.Location) })
 }
 
 // namesFile reports whether p looks like a file: its name has an extension of letters
@@ -132,7 +133,7 @@ func namesFile(p word.Word) bool {
 	if dot < 1 || dot == len(base)-1 {
 		return false
 	}
-	return sourceExtensions[base[dot+1:]]
+	return secrets.SourceExtension(base[dot+1:])
 }
 
 // checkRg keeps ripgrep to the files that it reads by default, which are not hidden; a
@@ -149,7 +150,7 @@ func checkRg(line *commandLine, a *args) string {
 				return "searches hidden or ignored files, in which secrets lie"
 			}
 		case "g", "glob", "iglob":
-			if !names && !strings.HasPrefix(f.value, "!") && line.pol.secretFilter(f.value, true) {
+			if !names && !strings.HasPrefix(f.value, "!") && line.pol.secrets.MayPass(f.value, true) {
 				return "searches files that may hold secrets"
 			}
 		}
