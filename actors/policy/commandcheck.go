@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
@@ -15,7 +17,7 @@ func (line *commandLine) checkCommand(words []word.Word) (string, bool) {
 		return "", false // Zsh finds no command of this name
 	}
 	if !name.Bare {
-		if name.Text == "[" && len(name.Text) == 1 && line.pol.level >= levelReaders {
+		if name.Text == "[" && len(name.Text) == 1 && line.pol.level >= commands.LevelReaders {
 			return line.testExpression(words[1:], true)
 		}
 		return "the command's name is quoted or a pattern", false
@@ -24,37 +26,46 @@ func (line *commandLine) checkCommand(words []word.Word) (string, bool) {
 	case "pushd", "popd":
 		line.untracked = true
 	case "cd":
-		if line.pol.level < levelReaders {
+		if line.pol.level < commands.LevelReaders {
 			line.changeDir(words[1:]) // for the rules of the directory that it names
 		}
 	}
-	entry := line.pol.commands.entry(name.Text)
-	if entry.level == levelNone || entry.level > line.pol.level {
+	c := commands.Entry(name.Text)
+	if !c.AllowedAt(line.pol.level) {
 		return unknownReader, false
 	}
-	if entry.special != nil {
-		return entry.special(line, words[1:])
-	}
-	a, why := entry.parse(name.Text, words[1:])
-	if why != "" {
-		return why, line.anySecret(words[1:], entry.text)
-	}
-	if entry.check != nil {
-		if why := entry.check(line, &a); why != "" {
-			return why, line.anySecret(words[1:], entry.text)
+	if c.Special {
+		if check := grammars[name.Text]; check != nil {
+			return check(line, words[1:])
 		}
+		return unknownReader, false
+	}
+	a, why := c.Check(name.Text, words[1:], line)
+	if why != "" {
+		return why, line.anySecret(words[1:], c.Text)
 	}
 	checked := words[1:]
 	switch {
-	case entry.loose:
-		checked = a.paths()
-	case entry.lists:
+	case c.Loose:
+		checked = a.Paths()
+	case c.Lists:
 		checked = spelled(checked)
 	}
-	if w := line.firstSecret(checked, entry.text); w != "" {
+	if w := line.firstSecret(checked, c.Text); w != "" {
 		return "names a secret, " + w, true
 	}
 	return "", false
+}
+
+// grammars check the commands whose flags and operands no list can tell. Each returns
+// the reason to ask, or "", and whether the reason is a secret.
+var grammars = map[string]func(line *commandLine, words []word.Word) (why string, secret bool){
+	"cd":      (*commandLine).changeDir,
+	"find":    (*commandLine).findFiles,
+	"git":     (*commandLine).git,
+	"rtk":     (*commandLine).rtk,
+	"test":    (*commandLine).testCommand,
+	"workmux": (*commandLine).workmux,
 }
 
 // spelled cuts each word off at its first segment with a wildcard, unless that segment
@@ -103,11 +114,11 @@ func (line *commandLine) workmux(words []word.Word) (string, bool) {
 	if len(words) == 0 {
 		return unknownReader, false
 	}
-	sub := line.pol.commands.reader("workmux " + words[0].Text)
+	sub := commands.Reader("workmux " + words[0].Text)
 	if sub == nil {
 		return unknownReader, false
 	}
-	_, why := sub.parse("workmux", words[1:])
+	_, why := sub.Check("workmux", words[1:], line)
 	return why, false
 }
 
@@ -145,10 +156,24 @@ func (line *commandLine) secretText(t string, dots bool) bool {
 }
 
 func (line *commandLine) secretIn(t string, dots bool) bool {
-	if t == "" || isCount("-"+t) {
+	if t == "" || commands.IsCount("-"+t) {
 		return false
 	}
 	return line.pol.secrets.MayBe(t, &line.Location, dots)
+}
+
+// SearchesPrivate reports whether a search of these paths, or of the current directory
+// if there are none, goes through a home directory or one that holds listed secrets.
+func (line *commandLine) SearchesPrivate(paths []word.Word) bool {
+	if len(paths) == 0 {
+		return line.pol.secrets.MayLieBelow(".", &line.Location)
+	}
+	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.pol.secrets.MayLieBelow(p.Text, &line.Location) })
+}
+
+// SecretFilter reports whether files that hold secrets may pass the filter of a search.
+func (line *commandLine) SecretFilter(filter string) bool {
+	return line.pol.secrets.MayPass(filter, true)
 }
 
 // changeDir follows a change of directory. It may fail, so from there on the command

@@ -6,6 +6,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
@@ -159,7 +160,7 @@ func (ev *evaluation) evaluateOther(in tools.Input) {
 			ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskHigh, Reasons: []string{"uses the network", why}, Why: why}
 		}
 		ev.unknownField(in)
-	case ev.tool.Kind == tools.Notes && ev.pol.level >= levelReaders:
+	case ev.tool.Kind == tools.Notes && ev.pol.level >= commands.LevelReaders:
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 	case ev.tool.Kind == tools.Notes:
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}

@@ -7,6 +7,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
@@ -144,7 +145,7 @@ func differSubcommand(call *syntax.CallExpr, src string) *syntax.Word {
 		case w == "-C", w == "-c":
 			i++
 		case !strings.HasPrefix(w, "-"):
-			if commands().entry("git " + w).differ {
+			if commands.Entry("git " + w).Differ {
 				return call.Args[i]
 			}
 			return nil

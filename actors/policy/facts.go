@@ -5,6 +5,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
@@ -88,7 +89,7 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 			switch n.Op {
 			case syntax.DplOut, syntax.DplIn, syntax.RdrIn, syntax.WordHdoc, syntax.Hdoc, syntax.DashHdoc:
 				f.words = append(f.words, w)
-				if n.Op == syntax.DplOut && !isCount("-"+w) && w != "-" {
+				if n.Op == syntax.DplOut && !commands.IsCount("-"+w) && w != "-" {
 					f.writes = append(f.writes, w)
 				}
 			default:
@@ -132,7 +133,7 @@ func (f *facts) addCommand(argv []string, depth int) {
 		return
 	}
 	for i, a := range argv {
-		if !f.pol.commands.entry(base(a)).interprets {
+		if !commands.Entry(commands.ProgramName(a)).Interprets {
 			continue
 		}
 		for _, inner := range argv[i+1:] {
@@ -144,18 +145,13 @@ func (f *facts) addCommand(argv []string, depth int) {
 				}
 			}
 		}
-		if base(a) == "eval" && i+1 < len(argv) {
+		if commands.ProgramName(a) == "eval" && i+1 < len(argv) {
 			if file := f.pol.parse(strings.Join(argv[i+1:], " ")); file != nil {
 				f.walk(file, strings.Join(argv[i+1:], " "), depth+1)
 			}
 		}
 		break
 	}
-}
-
-func base(name string) string {
-	name = pathname.Slashes(name)
-	return strings.TrimSuffix(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]), ".exe")
 }
 
 // addArgv adds a command and each command that it may run in turn.
@@ -165,7 +161,7 @@ func (f *facts) addArgv(argv []string) {
 		return
 	}
 	f.argvs = append(f.argvs, argv)
-	if !f.pol.commands.entry(base(argv[0])).wraps {
+	if !commands.Entry(commands.ProgramName(argv[0])).Wraps {
 		return
 	}
 	for i := 1; i < len(argv) && i < 12; i++ {
@@ -184,13 +180,13 @@ func (f *facts) matchesRule(r *rule) bool {
 		return true
 	}
 	for _, argv := range f.argvs {
-		if r.coversArgv(argv, false) || r.coversArgv(append([]string{base(argv[0])}, argv[1:]...), false) {
+		if r.coversArgv(argv, false) || r.coversArgv(append([]string{commands.ProgramName(argv[0])}, argv[1:]...), false) {
 			return true
 		}
 		// git -C DIR push is a push: flags before a subcommand are left out, with the
 		// words that may be their values.
 		for i := 1; i < len(argv) && i < 12 && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
-			if r.coversArgv(append([]string{base(argv[0])}, argv[i+1:]...), false) {
+			if r.coversArgv(append([]string{commands.ProgramName(argv[0])}, argv[i+1:]...), false) {
 				return true
 			}
 		}

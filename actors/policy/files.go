@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
@@ -56,7 +57,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if ev.applyRules(&ruleSubject{paths: paths}) {
 		return
 	}
-	if writes && ev.pol.level >= levelProject && known && ev.editable(paths) {
+	if writes && ev.pol.level >= commands.LevelProject && known && ev.editable(paths) {
 		ev.verdict.Effect = Allow
 	}
 }

@@ -1,10 +1,10 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell/word"
@@ -21,7 +21,7 @@ func (line *commandLine) git(words []word.Word) (string, bool) {
 			words = words[1:]
 		case opt.Text == "-c" && len(words) > 1 && (words[1].Text == noMonitor || words[1].Text == noSignature): // written by Harden
 			words = words[2:]
-		case opt.Text == "-C" && line.pol.level >= levelReaders && len(words) > 1:
+		case opt.Text == "-C" && line.pol.level >= commands.LevelReaders && len(words) > 1:
 			if words[1].Glob || !pathname.IsAbs(pathname.Slashes(words[1].Text)) && !words[1].Tilde || line.secretPath(words[1]) {
 				return "-C does not name the project or a directory in it in full", false
 			}
@@ -48,25 +48,21 @@ func (line *commandLine) git(words []word.Word) (string, bool) {
 	if len(words) == 0 || words[0].Glob {
 		return "has no plain subcommand", false
 	}
-	sub, name := line.pol.commands.reader("git "+words[0].Text), words[0].Text
-	if len(words) > 1 && !words[1].Glob && line.pol.commands.reader("git "+name+" "+words[1].Text) != nil {
+	sub, name := commands.Reader("git "+words[0].Text), words[0].Text
+	if len(words) > 1 && !words[1].Glob && commands.Reader("git "+name+" "+words[1].Text) != nil {
 		words = words[1:]
 		name += " " + words[0].Text
-		sub = line.pol.commands.reader("git " + name)
+		sub = commands.Reader("git " + name)
 	}
-	if sub == nil || sub.level > line.pol.level {
+	if sub == nil || !sub.AllowedAt(line.pol.level) {
 		return name + " is not a subcommand known to only read", false
 	}
-	a, why := sub.parse(name, words[1:])
-	if why == "" && sub.check != nil {
-		why = sub.check(line, &a)
-	}
-	operands, checked := a.operands, words[1:]
-	if sub.loose {
-		operands = a.paths()
+	a, why := sub.Check(name, words[1:], line)
+	operands, checked := a.Paths(), words[1:]
+	if sub.Loose {
 		checked = operands
 	}
-	if sub.text {
+	if sub.Text {
 		return why, false
 	}
 	for _, w := range checked {
@@ -117,66 +113,4 @@ func (line *commandLine) gitPaths(words []word.Word, here *pathname.Location) st
 		}
 	}
 	return ""
-}
-
-var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
-
-// gitFormat refuses formats that verify signatures, which runs gpg, format names that
-// the configuration may define as such, and other spellings of --remerge-diff.
-func gitFormat(_ *commandLine, a *args) string {
-	for _, f := range a.flags {
-		switch f.name {
-		case "diff-merges":
-			if f.value == "r" || f.value == "remerge" {
-				return "repeats a merge, which can run a program"
-			}
-		case "format", "pretty":
-			if strings.Contains(f.value, "%G") || strings.Contains(strings.ToLower(f.value), "signature") {
-				return "its format verifies signatures, which runs a program"
-			}
-			if a.name != "branch" && a.name != "tag" && a.name != "for-each-ref" && !gitPretty.MatchString(f.value) {
-				return "its format is a name from the configuration"
-			}
-		case "sort":
-			if strings.Contains(strings.ToLower(f.value), "signature") {
-				return "sorts by signatures, which runs a program"
-			}
-		}
-	}
-	return ""
-}
-
-// gitRevision matches words that are plainly a commit and not a directory: a relative
-// revision, a hash, a version or a main branch.
-var gitRevision = regexp.MustCompile(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
-
-// gitDiff refuses two words that may be directories: outside a repository, git compares
-// all files in them, secrets too.
-func gitDiff(_ *commandLine, a *args) string {
-	dirs := 0
-	for _, o := range a.operands {
-		if !gitRevision.MatchString(o.Text) && !namesFile(o) {
-			dirs++
-		}
-	}
-	if len(a.operands) == 2 && dirs == 2 {
-		return "compares whole directories outside a repository, in which secrets may lie: write commits as A..B, paths as HEAD -- A B"
-	}
-	return ""
-}
-
-// gitBranch allows listing only: git creates a branch of the given name unless --list
-// makes the name a pattern. Old versions of git give -l another meaning.
-func gitBranch(line *commandLine, a *args) string {
-	if len(a.operands) > 0 && !a.has("list", "contains", "no-contains", "merged", "no-merged", "points-at") {
-		return "could make a branch"
-	}
-	return gitFormat(line, a)
-}
-
-func gitTag(line *commandLine, a *args) string {
-	if len(a.operands) > 0 && !a.has("l", "list", "contains", "no-contains", "merged", "no-merged", "points-at") {
-		return "could make a tag"
-	}
-	return gitFormat(line, a)
 }

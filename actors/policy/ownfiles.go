@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/actors/policy/commands"
 )
 
 // ownShowCommands are nod's commands that only show. Every other command, known or not,
@@ -27,10 +27,10 @@ const (
 var ownCommandText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
 
 func (f *facts) ownCommand(argv []string) {
-	if b := base(argv[0]); b != "nod" && !(b == "go" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasSuffix(a, "cmd/nod") || strings.Contains(a, "cmd/nod@") })) {
+	if b := commands.ProgramName(argv[0]); b != "nod" && !(b == "go" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasSuffix(a, "cmd/nod") || strings.Contains(a, "cmd/nod@") })) {
 		return
 	}
-	if base(argv[0]) == "go" {
+	if commands.ProgramName(argv[0]) == "go" {
 		if len(argv) < 2 || argv[1] != "run" {
 			return
 		}
@@ -101,21 +101,12 @@ func (f *facts) leavesOwnFiles(argv []string, inside bool) bool {
 		return true
 	case "git":
 		if len(argv) > 1 && (argv[1] == "add" || argv[1] == "commit") {
-			return !inside && fitsEntry(f.pol.commands.entry("git "+argv[1]), argv[2:])
+			return !inside && commands.Entry("git "+argv[1]).Fits(argv[2:])
 		}
 		return f.gitOnlyReads(argv[1:])
 	}
-	return !strings.Contains(argv[0], " ") && fitsEntry(f.pol.commands.reader(argv[0]), argv[1:])
-}
-
-// fitsEntry reports whether the words are flags and operands that the command's entry
-// lists.
-func fitsEntry(c *command, words []string) bool {
-	if c == nil {
-		return false
-	}
-	_, why := c.parse("", word.Literals(words))
-	return why == ""
+	c := commands.Reader(argv[0])
+	return c != nil && !strings.Contains(argv[0], " ") && c.Fits(argv[1:])
 }
 
 // gitOnlyReads reports whether words make git read. Options before the subcommand may
@@ -129,8 +120,8 @@ func (f *facts) gitOnlyReads(words []string) bool {
 		words = words[min(n, len(words)):]
 	}
 	for n := min(2, len(words)); n > 0; n-- {
-		if sub := f.pol.commands.reader("git " + strings.Join(words[:n], " ")); sub != nil {
-			return fitsEntry(sub, words[n:])
+		if sub := commands.Reader("git " + strings.Join(words[:n], " ")); sub != nil {
+			return sub.Fits(words[n:])
 		}
 	}
 	return len(words) == 0

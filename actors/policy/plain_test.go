@@ -3,11 +3,20 @@ package policy
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/schemas"
 )
+
+// A grammar whose command's entry does not call for it would never be used.
+func TestGrammarsAreUsed(t *testing.T) {
+	for name := range grammars {
+		assert.True(t, commands.Entry(name).Special, name)
+	}
+}
 
 // A line that is split without a tree has exactly the words of the tree.
 func FuzzPlainWords(f *testing.F) {

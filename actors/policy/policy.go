@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/tools"
@@ -83,12 +84,11 @@ type Remembered struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	level    level
-	layers   []layer
-	answers  []*Answers // remembered answers, in the order given to With
-	commands commandTable
-	secrets  *secrets.Names
-	parsers  *sync.Pool // of *syntax.Parser
+	level   commands.Level
+	layers  []layer
+	answers []*Answers // remembered answers, in the order given to With
+	secrets *secrets.Names
+	parsers *sync.Pool // of *syntax.Parser
 }
 
 // New compiles permissions and the layers over them. It returns an error that names the
@@ -96,9 +96,8 @@ type Policy struct {
 // the rule forbids.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{
-		commands: commands(),
-		secrets:  secrets.Compile(),
-		parsers:  parserPool(),
+		secrets: secrets.Compile(),
+		parsers: parserPool(),
 	}
 	var err error
 	if pol.level, err = levelOf(p.Preset); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
@@ -28,7 +29,7 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 	if why != "" || !line.harmless() || len(line.Dirs) == 0 {
 		return nil, errReadsUnknown
 	}
-	r := readCollector{disk: disk, commands: p.commands, dirs: line.directories()}
+	r := readCollector{disk: disk, dirs: line.directories()}
 	r.paths = slices.Clone(r.dirs)
 	for ; line != nil; line = line.zshReading {
 		for i := range line.parts {
@@ -95,10 +96,9 @@ func joinPath(dir, p string) string {
 
 // readCollector collects the paths that a line may read.
 type readCollector struct {
-	disk     Disk
-	commands commandTable
-	dirs     []string // directories that the line may run in
-	paths    []string
+	disk  Disk
+	dirs  []string // directories that the line may run in
+	paths []string
 }
 
 func (r *readCollector) part(words []word.Word) error {
@@ -112,11 +112,8 @@ func (r *readCollector) part(words []word.Word) error {
 		return errReadsUnknown
 	case name == "find" && slices.ContainsFunc(words, func(w word.Word) bool { return w.Text == "-L" || w.Text == "-follow" }):
 		return errReadsUnknown
-	case r.commands.entry(name).follows != "":
-		c := r.commands.entry(name)
-		if a, _ := c.parse(name, words); a.has(strings.Fields(c.follows)...) {
-			return errReadsUnknown
-		}
+	case commands.Entry(name).FollowsLinks(words):
+		return errReadsUnknown
 	case name == "git":
 		if err := r.repository(words); err != nil {
 			return err

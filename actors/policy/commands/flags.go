@@ -1,12 +1,12 @@
-package policy
+package commands
 
 import "github.com/nodbus/nod/actors/policy/shell/word"
 
 import "strings"
 
-// args are the words after a command's name, sorted into flags and operands.
-type args struct {
-	of       *command
+// Args are the words after a command's name, sorted into flags and operands.
+type Args struct {
+	of       *Command
 	name     string
 	flags    []flag
 	operands []word.Word
@@ -19,7 +19,7 @@ type flag struct {
 	value string
 }
 
-func (a *args) has(names ...string) bool {
+func (a *Args) has(names ...string) bool {
 	for _, f := range a.flags {
 		for _, n := range names {
 			if f.name == n {
@@ -33,8 +33,8 @@ func (a *args) has(names ...string) bool {
 // parse sorts the words after a command's name, as GNU getopt does: flags may follow
 // operands. Other programs read such flags as operands, so the caller checks every word
 // after an operand as a path too. It returns the reason to ask, or "".
-func (c *command) parse(name string, words []word.Word) (args, string) {
-	a := args{of: c, name: name, dashes: -1}
+func (c *Command) parse(name string, words []word.Word) (Args, string) {
+	a := Args{of: c, name: name, dashes: -1}
 	if c.raw {
 		a.operands = words
 		return a, ""
@@ -43,7 +43,7 @@ func (c *command) parse(name string, words []word.Word) (args, string) {
 		w := words[i]
 		t := w.Text
 		switch {
-		case w.Glob && c.operands != unlimited && !c.text:
+		case w.Glob && c.operands != unlimited && !c.Text:
 			return a, "a pattern may stand for more words than it reads"
 		case a.dashes >= 0 || t == "-" || t == "" || t[0] != '-' && (t[0] != '+' || !c.digits):
 			if w.Lead && a.dashes < 0 && !c.anyFlag {
@@ -56,7 +56,7 @@ func (c *command) parse(name string, words []word.Word) (args, string) {
 			a.dashes = len(a.operands)
 		case c.ordered && len(a.operands) > 0:
 			return a, t + " after an operand can be read as a file"
-		case c.digits && isCount(t):
+		case c.digits && IsCount(t):
 			a.flags = append(a.flags, flag{"#", t[1:]})
 		case t[0] == '+':
 			a.operands = append(a.operands, w)
@@ -84,7 +84,7 @@ func (c *command) parse(name string, words []word.Word) (args, string) {
 }
 
 // takesScript reports whether the first operand is a script or a pattern, not a file.
-func (c *command) takesScript(a *args) bool {
+func (c *Command) takesScript(a *Args) bool {
 	return c.script != "" && len(a.operands) > 0 && !a.has(c.script, "regexp", "expression", "files", "type-list")
 }
 
@@ -105,7 +105,8 @@ func boundGlob(t string) bool {
 	return false
 }
 
-func isCount(t string) bool {
+// IsCount reports whether a word is a sign, such as - or +, and a number.
+func IsCount(t string) bool {
 	for i := 1; i < len(t); i++ {
 		if t[i] < '0' || t[i] > '9' {
 			return false
@@ -114,7 +115,7 @@ func isCount(t string) bool {
 	return len(t) > 1 && len(t) < 12
 }
 
-func (c *command) longFlag(a *args, t string, rest []word.Word) (int, string) {
+func (c *Command) longFlag(a *Args, t string, rest []word.Word) (int, string) {
 	name, value, eq := strings.Cut(t, "=")
 	kind, ok := c.longs[name]
 	switch {
@@ -131,7 +132,7 @@ func (c *command) longFlag(a *args, t string, rest []word.Word) (int, string) {
 	return 0, ""
 }
 
-func (c *command) cluster(a *args, t string, rest []word.Word) (int, string) {
+func (c *Command) cluster(a *Args, t string, rest []word.Word) (int, string) {
 	for i := 0; i < len(t); i++ {
 		letter := t[i]
 		switch {
@@ -141,7 +142,7 @@ func (c *command) cluster(a *args, t string, rest []word.Word) (int, string) {
 			a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})
 			return 0, ""
 		case strings.IndexByte(c.value, letter) >= 0:
-			if i+1 < len(t) && c.apart && !isCount("-"+t[i+1:]) {
+			if i+1 < len(t) && c.apart && !IsCount("-"+t[i+1:]) {
 				return 0, "the letters after -" + t[i:i+1] + " is read as more flags"
 			}
 			if i+1 < len(t) {
@@ -166,14 +167,14 @@ func nextValue(name string, rest []word.Word) (string, string) {
 		return "", name + " lacks its value"
 	case rest[0].Glob:
 		return "", "the value of " + name + " may be several words"
-	case strings.HasPrefix(rest[0].Text, "-") && !isCount(rest[0].Text) && rest[0].Text != "-":
+	case strings.HasPrefix(rest[0].Text, "-") && !IsCount(rest[0].Text) && rest[0].Text != "-":
 		return "", "the value of " + name + " looks like a flag"
 	}
 	return rest[0].Text, ""
 }
 
-// paths returns the operands that may be files: all but a leading script or pattern.
-func (a *args) paths() []word.Word {
+// Paths returns the operands that may be files: all but a leading script or pattern.
+func (a *Args) Paths() []word.Word {
 	if a.of.takesScript(a) {
 		return a.operands[1:]
 	}
@@ -181,7 +182,7 @@ func (a *args) paths() []word.Word {
 }
 
 // scripts returns the patterns or programs that a command is given.
-func (a *args) scripts() []string {
+func (a *Args) scripts() []string {
 	var out []string
 	for _, f := range a.flags {
 		if a.of.script == "e" && f.name == "e" || f.name == "regexp" || f.name == "expression" {
