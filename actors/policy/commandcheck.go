@@ -17,7 +17,7 @@ func (line *commandLine) checkCommand(words []word.Word) (string, bool) {
 		return "", false // Zsh finds no command of this name
 	}
 	if !name.Bare {
-		if name.Text == "[" && len(name.Text) == 1 && line.pol.level >= commands.LevelReaders {
+		if name.Text == "[" && len(name.Text) == 1 && line.reader.level >= commands.LevelReaders {
 			return line.testExpression(words[1:], true)
 		}
 		return "the command's name is quoted or a pattern", false
@@ -26,12 +26,12 @@ func (line *commandLine) checkCommand(words []word.Word) (string, bool) {
 	case "pushd", "popd":
 		line.untracked = true
 	case "cd":
-		if line.pol.level < commands.LevelReaders {
+		if line.reader.level < commands.LevelReaders {
 			line.changeDir(words[1:]) // for the rules of the directory that it names
 		}
 	}
 	c := commands.Entry(name.Text)
-	if !c.AllowedAt(line.pol.level) {
+	if !c.AllowedAt(line.reader.level) {
 		return unknownReader, false
 	}
 	if c.Special {
@@ -159,21 +159,21 @@ func (line *commandLine) secretIn(t string, dots bool) bool {
 	if t == "" || commands.IsCount("-"+t) {
 		return false
 	}
-	return line.pol.secrets.MayBe(t, &line.Location, dots)
+	return line.reader.secrets.MayBe(t, &line.Location, dots)
 }
 
 // SearchesPrivate reports whether a search of these paths, or of the current directory
 // if there are none, goes through a home directory or one that holds listed secrets.
 func (line *commandLine) SearchesPrivate(paths []word.Word) bool {
 	if len(paths) == 0 {
-		return line.pol.secrets.MayLieBelow(".", &line.Location)
+		return line.reader.secrets.MayLieBelow(".", &line.Location)
 	}
-	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.pol.secrets.MayLieBelow(p.Text, &line.Location) })
+	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.reader.secrets.MayLieBelow(p.Text, &line.Location) })
 }
 
 // SecretFilter reports whether files that hold secrets may pass the filter of a search.
 func (line *commandLine) SecretFilter(filter string) bool {
-	return line.pol.secrets.MayPass(filter, true)
+	return line.reader.secrets.MayPass(filter, true)
 }
 
 // changeDir follows a change of directory. It may fail, so from there on the command
@@ -203,7 +203,7 @@ func (line *commandLine) changeDir(words []word.Word) (why string, secret bool) 
 	} else {
 		line.Dirs = append(line.Dirs[:len(line.Dirs):len(line.Dirs)], to...)
 	}
-	line.LeadsToSecret = line.pol.secrets.MayLeadFrom(line.Dirs)
+	line.LeadsToSecret = line.reader.secrets.MayLeadFrom(line.Dirs)
 	return "", false
 }
 

@@ -3,10 +3,13 @@ package policy
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
@@ -50,11 +53,20 @@ type part struct {
 	hasInput     bool // reads the output of another part, or a file
 }
 
+// parsers holds parsers of Bash, because making one takes long.
+var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
+
+// shellReader reads command lines under a preset. It is immutable.
+type shellReader struct {
+	level   commands.Level
+	secrets *secrets.Names
+}
+
 // commandLine is one reading of a command line: a walk over its tree that knows a few
 // forms and refuses every other one.
 type commandLine struct {
 	pathname.Location
-	pol        *Policy
+	reader     *shellReader
 	src        string
 	parts      []part
 	inputFiles []word.Word  // files that redirections read
@@ -125,8 +137,8 @@ func plainWords(src string) []word.Word {
 
 // readLine parses and walks a command line. The tree is nil if the line cannot be
 // parsed or need not be.
-func (p *Policy) readLine(src string, loc pathname.Location) (*commandLine, *syntax.File) {
-	line := &commandLine{Location: loc, pol: p, src: src}
+func (r *shellReader) readLine(src string, loc pathname.Location) (*commandLine, *syntax.File) {
+	line := &commandLine{Location: loc, reader: r, src: src}
 	if line.why = tooMuch(src); line.why != "" {
 		return line, nil
 	}
@@ -138,7 +150,7 @@ func (p *Policy) readLine(src string, loc pathname.Location) (*commandLine, *syn
 		line.addPart(part{words: words})
 		return line, nil
 	}
-	file := p.parse(src)
+	file := parse(src)
 	if file == nil {
 		line.why = "cannot be parsed"
 		return line, nil
@@ -167,8 +179,8 @@ func (line *commandLine) readCommentsAsZsh(file *syntax.File) {
 		return
 	}
 	b.WriteString(line.src[last:])
-	again := &commandLine{Location: line.Location, pol: line.pol, src: b.String(), zsh: true}
-	other := line.pol.parse(again.src)
+	again := &commandLine{Location: line.Location, reader: line.reader, src: b.String(), zsh: true}
+	other := parse(again.src)
 	if other == nil {
 		line.why = "an interactive Zsh takes the comment for words"
 		return
@@ -182,10 +194,10 @@ func (line *commandLine) readCommentsAsZsh(file *syntax.File) {
 
 // parse returns nil for text that is not Bash. It recovers from no error, because a
 // guess at the meaning of a line is not what the shell runs.
-func (p *Policy) parse(src string) *syntax.File {
-	parser := p.parsers.Get().(*syntax.Parser)
+func parse(src string) *syntax.File {
+	parser := parsers.Get().(*syntax.Parser)
 	file, err := parser.Parse(strings.NewReader(src), "")
-	p.parsers.Put(parser)
+	parsers.Put(parser)
 	if err != nil {
 		return nil
 	}
@@ -267,7 +279,7 @@ func (line *commandLine) walkChain(chain []*syntax.Stmt) {
 	was := line.Dirs
 	line.stmt(chain[0])
 	if to := line.Dirs[min(len(was), len(line.Dirs)):]; len(was) > 0 && len(to) > 0 {
-		line.Dirs, line.LeadsToSecret = slices.Clone(to), line.pol.secrets.MayLeadFrom(to)
+		line.Dirs, line.LeadsToSecret = slices.Clone(to), line.reader.secrets.MayLeadFrom(to)
 	} else {
 		was = nil
 	}
@@ -278,7 +290,7 @@ func (line *commandLine) walkChain(chain []*syntax.Stmt) {
 				was = append(was[:len(was):len(was)], d)
 			}
 		}
-		line.Dirs, line.LeadsToSecret = was, line.pol.secrets.MayLeadFrom(was)
+		line.Dirs, line.LeadsToSecret = was, line.reader.secrets.MayLeadFrom(was)
 	}
 }
 

@@ -2,19 +2,12 @@ package policy
 
 import (
 	"slices"
-	"sync"
-
-	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
-
-func parserPool() *sync.Pool {
-	return &sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
-}
 
 // evaluation is one call on its way to a verdict.
 type evaluation struct {
@@ -160,7 +153,7 @@ func (ev *evaluation) evaluateOther(in tools.Input) {
 			ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskHigh, Reasons: []string{"uses the network", why}, Why: why}
 		}
 		ev.unknownField(in)
-	case ev.tool.Kind == tools.Notes && ev.pol.level >= commands.LevelReaders:
+	case ev.tool.Kind == tools.Notes && ev.pol.shell.level >= commands.LevelReaders:
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 	case ev.tool.Kind == tools.Notes:
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}

@@ -40,7 +40,7 @@ func (p *Policy) Explain(c Call) Explanation {
 		return e
 	}
 	src, _, _ := in.Command()
-	line, _ := p.readLine(src, p.locate(&c))
+	line, _ := p.shell.readLine(src, p.locate(&c))
 	e.Line = line.why
 	for _, part := range line.parts {
 		argv := make([]string, len(part.words))
@@ -93,7 +93,7 @@ func (e Explanation) String() string {
 // locate returns the location of a call.
 func (p *Policy) locate(c *Call) pathname.Location {
 	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
-	loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
+	loc.LeadsToSecret = p.shell.secrets.MayLeadFrom(loc.Dirs)
 	return loc
 }
 
@@ -113,8 +113,8 @@ func (p *Policy) Harden(c Call) (string, bool) {
 		return "", false
 	}
 	src, _, why := in.Command()
-	line, _ := p.readLine(src, p.locate(&c))
-	file := p.parse(src)
+	line, _ := p.shell.readLine(src, p.locate(&c))
+	file := parse(src)
 	if why != "" || file == nil || !line.harmless() {
 		return src, false
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
@@ -20,7 +21,7 @@ type facts struct {
 	subst     bool
 	forbidden string // the reason to deny the line; "" if there is none
 	location  *pathname.Location
-	pol       *Policy
+	secrets   *secrets.Names
 }
 
 // maxFacts limits the commands and the words that are kept of a line; a line with more
@@ -32,11 +33,11 @@ const maxText = 4 << 10
 
 // gatherFacts collects the facts of a line from its whole tree, or from its text if the
 // line cannot be parsed.
-func (p *Policy) gatherFacts(line *commandLine, file *syntax.File, src string, loc *pathname.Location) *facts {
+func (r *shellReader) gatherFacts(line *commandLine, file *syntax.File, src string, loc *pathname.Location) *facts {
 	if len(line.Dirs) > 0 {
 		loc = &line.Location // with the directories that the line changes to
 	}
-	f := &facts{location: loc, pol: p}
+	f := &facts{location: loc, secrets: r.secrets}
 	if line.simple {
 		argv := make([]string, len(line.parts[0].words))
 		for i, w := range line.parts[0].words {
@@ -138,7 +139,7 @@ func (f *facts) addCommand(argv []string, depth int) {
 		}
 		for _, inner := range argv[i+1:] {
 			if strings.ContainsAny(inner, " ;|&\n") {
-				if file := f.pol.parse(inner); file != nil {
+				if file := parse(inner); file != nil {
 					f.walk(file, inner, depth+1)
 				} else if ownCommandText.MatchString(inner) {
 					f.forbidden = ownCommandDenied
@@ -146,7 +147,7 @@ func (f *facts) addCommand(argv []string, depth int) {
 			}
 		}
 		if commands.ProgramName(a) == "eval" && i+1 < len(argv) {
-			if file := f.pol.parse(strings.Join(argv[i+1:], " ")); file != nil {
+			if file := parse(strings.Join(argv[i+1:], " ")); file != nil {
 				f.walk(file, strings.Join(argv[i+1:], " "), depth+1)
 			}
 		}
@@ -171,43 +172,4 @@ func (f *facts) addArgv(argv []string) {
 		f.argvs = append(f.argvs, argv[i:])
 		f.ownCommand(argv[i:])
 	}
-}
-
-// matchesRule reports whether a deny or ask rule covers one of the line's commands. A
-// path to a program counts as the program's name.
-func (f *facts) matchesRule(r *rule) bool {
-	if r.argv == nil {
-		return true
-	}
-	for _, argv := range f.argvs {
-		if r.coversArgv(argv, false) || r.coversArgv(append([]string{commands.ProgramName(argv[0])}, argv[1:]...), false) {
-			return true
-		}
-		// git -C DIR push is a push: flags before a subcommand are left out, with the
-		// words that may be their values.
-		for i := 1; i < len(argv) && i < 12 && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
-			if r.coversArgv(append([]string{commands.ProgramName(argv[0])}, argv[i+1:]...), false) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// namesPathOf reports whether a word of the line may stand for a path of the rule.
-func (f *facts) namesPathOf(r *rule, line *commandLine) bool {
-	loc := line.Location
-	if len(loc.Dirs) == 0 {
-		loc = *f.location
-	}
-	for _, list := range [][]string{f.words, f.writes} {
-		for _, w := range list {
-			for _, at := range pathname.Pieces(w) {
-				if at != "" && r.coversPath(at, &loc, false) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }

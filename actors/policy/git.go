@@ -21,7 +21,7 @@ func (line *commandLine) git(words []word.Word) (string, bool) {
 			words = words[1:]
 		case opt.Text == "-c" && len(words) > 1 && (words[1].Text == noMonitor || words[1].Text == noSignature): // written by Harden
 			words = words[2:]
-		case opt.Text == "-C" && line.pol.level >= commands.LevelReaders && len(words) > 1:
+		case opt.Text == "-C" && line.reader.level >= commands.LevelReaders && len(words) > 1:
 			if words[1].Glob || !pathname.IsAbs(pathname.Slashes(words[1].Text)) && !words[1].Tilde || line.secretPath(words[1]) {
 				return "-C does not name the project or a directory in it in full", false
 			}
@@ -54,7 +54,7 @@ func (line *commandLine) git(words []word.Word) (string, bool) {
 		name += " " + words[0].Text
 		sub = commands.Reader("git " + name)
 	}
-	if sub == nil || !sub.AllowedAt(line.pol.level) {
+	if sub == nil || !sub.AllowedAt(line.reader.level) {
 		return name + " is not a subcommand known to only read", false
 	}
 	a, why := sub.Check(name, words[1:], line)

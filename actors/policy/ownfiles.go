@@ -59,7 +59,7 @@ func (f *facts) ownWrites(unparsed bool) {
 			at.Dirs = append(at.Dirs[:len(at.Dirs):len(at.Dirs)], f.directoriesAfterC(argv)...)
 		}
 	}
-	own := func(p string) bool { return f.pol.secrets.Own(p, &at) }
+	own := func(p string) bool { return f.secrets.Own(p, &at) }
 	if slices.ContainsFunc(f.writes, own) {
 		f.forbidden = ownFilesDenied
 	}

@@ -13,9 +13,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
 
-	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/tools"
@@ -84,23 +82,18 @@ type Remembered struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	level   commands.Level
+	shell   shellReader // also holds the preset and the names of secrets
 	layers  []layer
 	answers []*Answers // remembered answers, in the order given to With
-	secrets *secrets.Names
-	parsers *sync.Pool // of *syntax.Parser
 }
 
 // New compiles permissions and the layers over them. It returns an error that names the
 // rule if it cannot parse one: ignoring a rule silently would let calls through that
 // the rule forbids.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
-	pol := &Policy{
-		secrets: secrets.Compile(),
-		parsers: parserPool(),
-	}
+	pol := &Policy{shell: shellReader{secrets: secrets.Compile()}}
 	var err error
-	if pol.level, err = levelOf(p.Preset); err != nil {
+	if pol.shell.level, err = levelOf(p.Preset); err != nil {
 		return nil, fmt.Errorf("permissions.preset: %w", err)
 	}
 	base, err := compileLayer("permissions", schemas.PolicyLayer{Permissions: schemas.Rules{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny}})
@@ -175,7 +168,7 @@ func (p *Policy) Guard(paths ...string) (*Policy, error) {
 		own = append(own, strings.ToLower(clean))
 	}
 	out := *p
-	out.secrets = secrets.Compile(own...)
+	out.shell.secrets = secrets.Compile(own...)
 	return &out, nil
 }
 
@@ -195,7 +188,7 @@ func (p *Policy) Check(c Call) Verdict {
 	case t.Kind == tools.Shell:
 		ev.evaluateShell(in)
 	case t.Kind == tools.File || t.Kind == tools.Search || t.Kind == tools.Edit:
-		loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
+		loc.LeadsToSecret = p.shell.secrets.MayLeadFrom(loc.Dirs)
 		ev.evaluateFiles(in)
 	default:
 		ev.evaluateOther(in)

@@ -44,7 +44,7 @@ func (f *facts) risk(line *commandLine) (schemas.Risk, []string) {
 			break
 		}
 	}
-	if line.namesSecret() || slices.ContainsFunc(f.words, func(w string) bool { return w != "" && f.pol.secrets.MayBe(w, f.location, false) }) {
+	if line.namesSecret() || slices.ContainsFunc(f.words, func(w string) bool { return w != "" && f.secrets.MayBe(w, f.location, false) }) {
 		add(commands.Harm{Risk: schemas.RiskHigh, Why: "touches a secret or settings"})
 	}
 	if f.forbidden != "" {

@@ -93,10 +93,7 @@ func (r *rule) command(s string) error {
 
 // splitCommand returns the words of one plain command.
 func splitCommand(s string) ([]string, error) {
-	var pol Policy
-	pol.parsers = parserPool()
-	sc := commandLine{pol: &pol, src: s}
-	file := pol.parse(s)
+	file := parse(s)
 	if file == nil || word.Hidden(s) != "" {
 		return nil, fmt.Errorf("the command in it cannot be parsed")
 	}
@@ -106,7 +103,7 @@ func splitCommand(s string) ([]string, error) {
 	}
 	var argv []string
 	for _, a := range calls[0].Args {
-		w, why := word.Read(a, sc.src)
+		w, why := word.Read(a, s)
 		if why != "" {
 			return nil, fmt.Errorf("the command in it %s", why)
 		}

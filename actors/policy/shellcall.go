@@ -22,8 +22,8 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 			why = "its directory is not a full path"
 		}
 	}
-	ev.location.LeadsToSecret = ev.pol.secrets.MayLeadFrom(ev.location.Dirs)
-	line, file := ev.pol.readLine(src, *ev.location)
+	ev.location.LeadsToSecret = ev.pol.shell.secrets.MayLeadFrom(ev.location.Dirs)
+	line, file := ev.pol.shell.readLine(src, *ev.location)
 	ev.line = line
 	if why != "" {
 		line.refuse(why)
@@ -32,21 +32,22 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 		return
 	}
-	ev.facts = ev.pol.gatherFacts(line, file, src[:min(len(src), maxCommand)], ev.location)
+	ev.facts = ev.pol.shell.gatherFacts(line, file, src[:min(len(src), maxCommand)], ev.location)
 	ev.verdict = Verdict{Effect: Ask, Why: line.reason()}
 	ev.verdict.Risk, ev.verdict.Reasons = ev.facts.risk(line)
 	if ev.facts.forbidden != "" {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Deny, ownRule, ev.facts.forbidden
 		return
 	}
-	if r := ev.firstRule(denyRules, false, ev.facts.matchesRule); r != nil {
+	inLine := func(r *rule) bool { return r.coversCommand(ev.facts) }
+	if r := ev.firstRule(denyRules, false, inLine); r != nil {
 		ev.decide(Deny, "deny "+r.text)
 		return
 	}
 	if ev.pathRule(Deny) {
 		return
 	}
-	if r := ev.firstRule(askRules, false, ev.facts.matchesRule); r != nil {
+	if r := ev.firstRule(askRules, false, inLine); r != nil {
 		ev.verdict.Why = ""
 		ev.decide(Ask, "ask "+r.text)
 		return
@@ -96,7 +97,7 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 			continue
 		}
 		for k := range rules {
-			if r := &rules[k]; r.paths != nil && ev.facts.namesPathOf(r, ev.line) {
+			if r := &rules[k]; r.paths != nil && r.coversPathIn(ev.facts, ev.line) {
 				ev.verdict.Why = ""
 				return ev.decide(effect, string(effect)+" "+r.text)
 			}

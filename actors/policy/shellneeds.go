@@ -66,7 +66,7 @@ func (p *Policy) callLine(c *Call) (line *commandLine, why string) {
 	if dir != "" {
 		loc.Dirs = pathname.Locate(dir, "", "").Dirs
 	}
-	line, _ = p.readLine(src, loc)
+	line, _ = p.shell.readLine(src, loc)
 	return line, why
 }
 

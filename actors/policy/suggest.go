@@ -80,9 +80,9 @@ func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]Al
 	src, dir, why := in.Command()
 	if dir != "" {
 		loc.Dirs = pathname.Locate(dir, "", "").Dirs
-		loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
+		loc.LeadsToSecret = p.shell.secrets.MayLeadFrom(loc.Dirs)
 	}
-	line, _ := p.readLine(src, loc)
+	line, _ := p.shell.readLine(src, loc)
 	if why != "" || line.why != "" || line.comments || loc.Project == "" {
 		return nil
 	}
