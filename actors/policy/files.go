@@ -7,6 +7,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
@@ -16,7 +17,7 @@ import (
 func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if dir, ok := in.Text("cwd"); ok {
 		ev.location.Dirs = pathname.Locate(dir, "", "").Dirs
-		ev.location.LeadsToSecret = ev.pol.shell.secrets.MayLeadFrom(ev.location.Dirs)
+		ev.location.LeadsToSecret = ev.pol.shell.Secrets.MayLeadFrom(ev.location.Dirs)
 	}
 	paths, known := in.FilePaths(ev.tool)
 	ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
@@ -35,7 +36,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 				if k == "pattern" && pathname.IsAbs(pathname.Slashes(s)) {
 					s, _ = path.Split(pathname.Slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
-				} else if p := spelledOut(s); p != "" && ev.pol.shell.secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.shell.secrets.MayPass(s, false) {
+				} else if p := spelledOut(s); p != "" && ev.pol.shell.Secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.shell.Secrets.MayPass(s, false) {
 					paths = append(paths, s)
 					ev.askAboutSecret(s)
 				}
@@ -57,7 +58,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if ev.applyRules(&ruleSubject{paths: paths}) {
 		return
 	}
-	if writes && ev.pol.shell.level >= commands.LevelProject && known && ev.editable(paths) {
+	if writes && ev.pol.shell.Level >= commands.LevelProject && known && ev.editable(paths) {
 		ev.verdict.Effect = Allow
 	}
 }
@@ -86,12 +87,12 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its path is empty"
 	case word.Hidden(p) != "":
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "its path "+word.Hidden(p)
-	case writes && ev.pol.shell.secrets.Own(p, ev.location):
-		ev.verdict = Verdict{Effect: Deny, Rule: ownRule, Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: ownFilesDenied}
+	case writes && ev.pol.shell.Secrets.Own(p, ev.location):
+		ev.verdict = Verdict{Effect: Deny, Rule: ownRule, Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: shell.OwnFilesDenied}
 		return
-	case slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.secrets.MayBe(at, ev.location, false) }):
+	case slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.Secrets.MayBe(at, ev.location, false) }):
 		ev.askAboutSecret(p)
-	case ev.tool.Name == "Grep" && ev.pol.shell.secrets.MayLieBelow(p, ev.location):
+	case ev.tool.Name == "Grep" && ev.pol.shell.Secrets.MayLieBelow(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
 	}
 	if !ev.location.InProject(p) && (ev.location.Project != "" || pathname.IsAbs(pathname.Slashes(p))) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -98,7 +99,7 @@ func unbounded(r *rule) string {
 	case r.prefix && len(r.argv) == 1 && c.RunsAnything():
 		return "it allows running any other command"
 	case commands.ProgramName(r.argv[0]) == "nod":
-		return ownCommandDenied
+		return shell.OwnCommandDenied
 	}
 	return ""
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
+	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -82,7 +83,7 @@ type Remembered struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	shell   shellReader // also holds the preset and the names of secrets
+	shell   shell.Reader // also holds the preset and the names of secrets
 	layers  []layer
 	answers []*Answers // remembered answers, in the order given to With
 }
@@ -91,9 +92,9 @@ type Policy struct {
 // rule if it cannot parse one: ignoring a rule silently would let calls through that
 // the rule forbids.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
-	pol := &Policy{shell: shellReader{secrets: secrets.Compile()}}
+	pol := &Policy{shell: shell.Reader{Secrets: secrets.Compile()}}
 	var err error
-	if pol.shell.level, err = levelOf(p.Preset); err != nil {
+	if pol.shell.Level, err = levelOf(p.Preset); err != nil {
 		return nil, fmt.Errorf("permissions.preset: %w", err)
 	}
 	base, err := compileLayer("permissions", schemas.PolicyLayer{Permissions: schemas.Rules{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny}})
@@ -168,7 +169,7 @@ func (p *Policy) Guard(paths ...string) (*Policy, error) {
 		own = append(own, strings.ToLower(clean))
 	}
 	out := *p
-	out.shell.secrets = secrets.Compile(own...)
+	out.shell.Secrets = secrets.Compile(own...)
 	return &out, nil
 }
 
@@ -188,7 +189,7 @@ func (p *Policy) Check(c Call) Verdict {
 	case t.Kind == tools.Shell:
 		ev.evaluateShell(in)
 	case t.Kind == tools.File || t.Kind == tools.Search || t.Kind == tools.Edit:
-		loc.LeadsToSecret = p.shell.secrets.MayLeadFrom(loc.Dirs)
+		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
 		ev.evaluateFiles(in)
 	default:
 		ev.evaluateOther(in)

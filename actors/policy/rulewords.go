@@ -7,6 +7,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
 )
 
 // coversArgv reports whether the command's words match. In an allow rule a * stands for
@@ -58,11 +59,11 @@ func argvMatch(pattern, argv []string, prefix, strict bool) bool {
 
 // coversCommand reports whether a deny or ask rule covers one of a line's commands. A
 // path to a program counts as the program's name.
-func (r *rule) coversCommand(f *facts) bool {
+func (r *rule) coversCommand(f *shell.Facts) bool {
 	if r.argv == nil {
 		return true
 	}
-	for _, argv := range f.argvs {
+	for _, argv := range f.Commands {
 		if r.coversArgv(argv, false) || r.coversArgv(append([]string{commands.ProgramName(argv[0])}, argv[1:]...), false) {
 			return true
 		}
@@ -78,12 +79,12 @@ func (r *rule) coversCommand(f *facts) bool {
 }
 
 // coversPathIn reports whether a word of a line may stand for a path of the rule.
-func (r *rule) coversPathIn(f *facts, line *commandLine) bool {
+func (r *rule) coversPathIn(f *shell.Facts, line *shell.Line) bool {
 	loc := line.Location
 	if len(loc.Dirs) == 0 {
-		loc = *f.location
+		loc = *f.Location
 	}
-	for _, list := range [][]string{f.words, f.writes} {
+	for _, list := range [][]string{f.Words, f.Writes} {
 		for _, w := range list {
 			for _, at := range pathname.Pieces(w) {
 				if at != "" && r.coversPath(at, &loc, false) {

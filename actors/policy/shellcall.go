@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -22,21 +23,21 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 			why = "its directory is not a full path"
 		}
 	}
-	ev.location.LeadsToSecret = ev.pol.shell.secrets.MayLeadFrom(ev.location.Dirs)
-	line, file := ev.pol.shell.readLine(src, *ev.location)
+	ev.location.LeadsToSecret = ev.pol.shell.Secrets.MayLeadFrom(ev.location.Dirs)
+	line, file := ev.pol.shell.Read(src, *ev.location)
 	ev.line = line
 	if why != "" {
-		line.refuse(why)
+		line.Refuse(why)
 	}
-	if line.harmless() && !ev.shellRules() {
+	if line.Harmless() && !ev.shellRules() {
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 		return
 	}
-	ev.facts = ev.pol.shell.gatherFacts(line, file, src[:min(len(src), maxCommand)], ev.location)
-	ev.verdict = Verdict{Effect: Ask, Why: line.reason()}
-	ev.verdict.Risk, ev.verdict.Reasons = ev.facts.risk(line)
-	if ev.facts.forbidden != "" {
-		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Deny, ownRule, ev.facts.forbidden
+	ev.facts = ev.pol.shell.Facts(line, file, src, ev.location)
+	ev.verdict = Verdict{Effect: Ask, Why: line.Reason()}
+	ev.verdict.Risk, ev.verdict.Reasons = ev.facts.Risk(line)
+	if ev.facts.Forbidden != "" {
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Deny, ownRule, ev.facts.Forbidden
 		return
 	}
 	inLine := func(r *rule) bool { return r.coversCommand(ev.facts) }
@@ -55,11 +56,11 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	if ev.pathRule(Ask) {
 		return
 	}
-	if line.namesSecret() {
+	if line.NamesSecret() {
 		ev.verdict.Rule = secretsRule
 		return
 	}
-	if line.harmless() {
+	if line.Harmless() {
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 		return
 	}
@@ -110,16 +111,16 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 // or covered by a rule on its own and as a whole, and the line must do nothing beyond
 // its parts.
 func (ev *evaluation) allowedParts() string {
-	if !ev.mayAllow() || ev.line.comments || ev.line.untracked || ev.line.why != "" || len(ev.line.parts) == 0 || !ev.line.StandsInProject() {
+	if !ev.mayAllow() || ev.line.Comments || ev.line.Untracked || ev.line.Why != "" || len(ev.line.Parts) == 0 || !ev.line.StandsInProject() {
 		return ""
 	}
 	found := ""
-	for i := range ev.line.parts {
-		p := &ev.line.parts[i]
-		if p.why == "" {
+	for i := range ev.line.Parts {
+		p := &ev.line.Parts[i]
+		if p.Why == "" {
 			continue
 		}
-		if p.unknownWords || p.secret || ev.line.anySecret(p.words[1:], false) {
+		if p.UnknownWords || p.Secret || ev.line.AnySecret(p.Words[1:], false) {
 			return ""
 		}
 		rule := ev.allowsPart(p)
@@ -136,9 +137,9 @@ func (ev *evaluation) mayAllow() bool {
 	return len(ev.pol.answers) > 0 || slices.ContainsFunc(ev.pol.layers, func(l layer) bool { return len(l.allow) > 0 })
 }
 
-func (ev *evaluation) allowsPart(p *part) string {
-	argv := make([]string, len(p.words))
-	for i, w := range p.words {
+func (ev *evaluation) allowsPart(p *shell.Part) string {
+	argv := make([]string, len(p.Words))
+	for i, w := range p.Words {
 		if w.Glob {
 			return "" // the rule did not show the words that the pattern stands for
 		}
@@ -147,7 +148,7 @@ func (ev *evaluation) allowsPart(p *part) string {
 	if r := ev.firstRule(allowRules, true, func(r *rule) bool { return r.coversArgv(argv, true) }); r != nil {
 		return "allow " + r.text
 	}
-	if p.hasInput {
+	if p.HasInput {
 		return "" // the answer did not show the input, which may be code
 	}
 	g, which := ev.pol.rememberedCommand(argv, func(g *Always) bool { return coversArgv(g, ev, argv) })

@@ -80,20 +80,20 @@ func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]Al
 	src, dir, why := in.Command()
 	if dir != "" {
 		loc.Dirs = pathname.Locate(dir, "", "").Dirs
-		loc.LeadsToSecret = p.shell.secrets.MayLeadFrom(loc.Dirs)
+		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
 	}
-	line, _ := p.shell.readLine(src, loc)
-	if why != "" || line.why != "" || line.comments || loc.Project == "" {
+	line, _ := p.shell.Read(src, loc)
+	if why != "" || line.Why != "" || line.Comments || loc.Project == "" {
 		return nil
 	}
 	var out [][]Always
-	for i := range line.parts {
-		part := &line.parts[i]
-		if part.why == "" {
+	for i := range line.Parts {
+		part := &line.Parts[i]
+		if part.Why == "" {
 			continue
 		}
-		argv, ok := part.argv()
-		if !ok || part.secret {
+		argv, ok := part.Argv()
+		if !ok || part.Secret {
 			return nil
 		}
 		var options []Always
@@ -112,21 +112,6 @@ func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]Al
 		out = append(out, options)
 	}
 	return out
-}
-
-// argv returns the part's words if all are known and none is a pattern.
-func (p *part) argv() ([]string, bool) {
-	if p.unknownWords || len(p.words) == 0 {
-		return nil, false
-	}
-	out := make([]string, len(p.words))
-	for i, w := range p.words {
-		if w.Glob {
-			return nil, false
-		}
-		out[i] = w.Text
-	}
-	return out, true
 }
 
 func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]Always {

@@ -1,4 +1,4 @@
-package policy
+package shell
 
 import (
 	"slices"
@@ -14,8 +14,8 @@ func riskRank(r schemas.Risk) int {
 	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, r)
 }
 
-// risk returns the worst risk of a command line and its reasons.
-func (f *facts) risk(line *commandLine) (schemas.Risk, []string) {
+// Risk returns the worst risk of a command line and its reasons.
+func (f *Facts) Risk(line *Line) (schemas.Risk, []string) {
 	worst, why := schemas.RiskLow, []string(nil)
 	add := func(h commands.Harm) {
 		if riskRank(h.Risk) > riskRank(worst) {
@@ -25,12 +25,12 @@ func (f *facts) risk(line *commandLine) (schemas.Risk, []string) {
 			why = append(why, h.Why)
 		}
 	}
-	for _, argv := range f.argvs {
+	for _, argv := range f.Commands {
 		for _, h := range commands.Harms(argv) {
 			add(h)
 		}
 	}
-	if len(f.writes) > 0 {
+	if len(f.Writes) > 0 {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "writes files"})
 	}
 	for _, w := range f.piped {
@@ -38,22 +38,22 @@ func (f *facts) risk(line *commandLine) (schemas.Risk, []string) {
 			add(commands.Harm{Risk: schemas.RiskHigh, Why: "runs its input as code"})
 		}
 	}
-	for _, w := range append(f.words[:len(f.words):len(f.words)], f.writes...) {
-		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.location.Project != "" && !f.location.InProject(p) {
+	for _, w := range append(f.Words[:len(f.Words):len(f.Words)], f.Writes...) {
+		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.Location.Project != "" && !f.Location.InProject(p) {
 			add(commands.Harm{Risk: schemas.RiskMedium, Why: "outside the project"})
 			break
 		}
 	}
-	if line.namesSecret() || slices.ContainsFunc(f.words, func(w string) bool { return w != "" && f.secrets.MayBe(w, f.location, false) }) {
+	if line.NamesSecret() || slices.ContainsFunc(f.Words, func(w string) bool { return w != "" && f.secrets.MayBe(w, f.Location, false) }) {
 		add(commands.Harm{Risk: schemas.RiskHigh, Why: "touches a secret or settings"})
 	}
-	if f.forbidden != "" {
+	if f.Forbidden != "" {
 		add(commands.Harm{Risk: schemas.RiskHigh, Why: "changes nod itself"})
 	}
 	if f.subst {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command inside another"})
 	}
-	if len(why) == 0 && !line.harmless() {
+	if len(why) == 0 && !line.Harmless() {
 		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command that nod does not know to be harmless"})
 	}
 	return worst, why

@@ -1,4 +1,4 @@
-package policy
+package shell
 
 import (
 	"slices"
@@ -11,27 +11,27 @@ import (
 
 // checkCommand checks one command whose words are all known. It returns the reason to
 // ask, or "", and whether the reason is a secret.
-func (line *commandLine) checkCommand(words []word.Word) (string, bool) {
+func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	name := words[0]
 	if line.zsh && strings.HasPrefix(name.Text, "#") {
 		return "", false // Zsh finds no command of this name
 	}
 	if !name.Bare {
-		if name.Text == "[" && len(name.Text) == 1 && line.reader.level >= commands.LevelReaders {
+		if name.Text == "[" && len(name.Text) == 1 && line.reader.Level >= commands.LevelReaders {
 			return line.testExpression(words[1:], true)
 		}
 		return "the command's name is quoted or a pattern", false
 	}
 	switch name.Text {
 	case "pushd", "popd":
-		line.untracked = true
+		line.Untracked = true
 	case "cd":
-		if line.reader.level < commands.LevelReaders {
+		if line.reader.Level < commands.LevelReaders {
 			line.changeDir(words[1:]) // for the rules of the directory that it names
 		}
 	}
 	c := commands.Entry(name.Text)
-	if !c.AllowedAt(line.reader.level) {
+	if !c.AllowedAt(line.reader.Level) {
 		return unknownReader, false
 	}
 	if c.Special {
@@ -42,7 +42,7 @@ func (line *commandLine) checkCommand(words []word.Word) (string, bool) {
 	}
 	a, why := c.Check(name.Text, words[1:], line)
 	if why != "" {
-		return why, line.anySecret(words[1:], c.Text)
+		return why, line.AnySecret(words[1:], c.Text)
 	}
 	checked := words[1:]
 	switch {
@@ -59,13 +59,13 @@ func (line *commandLine) checkCommand(words []word.Word) (string, bool) {
 
 // grammars check the commands whose flags and operands no list can tell. Each returns
 // the reason to ask, or "", and whether the reason is a secret.
-var grammars = map[string]func(line *commandLine, words []word.Word) (why string, secret bool){
-	"cd":      (*commandLine).changeDir,
-	"find":    (*commandLine).findFiles,
-	"git":     (*commandLine).git,
-	"rtk":     (*commandLine).rtk,
-	"test":    (*commandLine).testCommand,
-	"workmux": (*commandLine).workmux,
+var grammars = map[string]func(line *Line, words []word.Word) (why string, secret bool){
+	"cd":      (*Line).changeDir,
+	"find":    (*Line).findFiles,
+	"git":     (*Line).git,
+	"rtk":     (*Line).rtk,
+	"test":    (*Line).testCommand,
+	"workmux": (*Line).workmux,
 }
 
 // spelled cuts each word off at its first segment with a wildcard, unless that segment
@@ -101,7 +101,7 @@ const unknownReader = "is not a command known to only read"
 
 // rtk allows the command rtk git, which shortens the output of git. Every other program
 // that rtk can run asks.
-func (line *commandLine) rtk(words []word.Word) (string, bool) {
+func (line *Line) rtk(words []word.Word) (string, bool) {
 	if len(words) == 0 || words[0].Text != "git" {
 		return unknownReader, false
 	}
@@ -110,7 +110,7 @@ func (line *commandLine) rtk(words []word.Word) (string, bool) {
 
 // workmux allows the commands of workmux that show work trees and the output of their
 // agents.
-func (line *commandLine) workmux(words []word.Word) (string, bool) {
+func (line *Line) workmux(words []word.Word) (string, bool) {
 	if len(words) == 0 {
 		return unknownReader, false
 	}
@@ -122,13 +122,15 @@ func (line *commandLine) workmux(words []word.Word) (string, bool) {
 	return why, false
 }
 
-func (line *commandLine) anySecret(words []word.Word, text bool) bool {
+// AnySecret reports whether a word may stand for a secret. With text set, only the words
+// that the shell expands count.
+func (line *Line) AnySecret(words []word.Word, text bool) bool {
 	return line.firstSecret(words, text) != ""
 }
 
 // firstSecret returns the first word that may stand for a secret, or "". Of a command
 // whose words are text, only the words that the shell expands count.
-func (line *commandLine) firstSecret(words []word.Word, text bool) string {
+func (line *Line) firstSecret(words []word.Word, text bool) string {
 	for _, w := range words {
 		if (!text || w.Glob || w.Tilde) && line.secretPath(w) {
 			return w.Text
@@ -139,11 +141,11 @@ func (line *commandLine) firstSecret(words []word.Word, text bool) string {
 
 // secretPath reports whether w, or a path after = or : in it, may stand for a secret or
 // a file of nod's own.
-func (line *commandLine) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
+func (line *Line) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
 
 // secretText checks t, and each piece of it between the signs that may start a path in
 // a word: --flag=PATH, REV:PATH, @PATH.
-func (line *commandLine) secretText(t string, dots bool) bool {
+func (line *Line) secretText(t string, dots bool) bool {
 	if line.secretIn(t, dots) {
 		return true
 	}
@@ -155,31 +157,31 @@ func (line *commandLine) secretText(t string, dots bool) bool {
 	return false
 }
 
-func (line *commandLine) secretIn(t string, dots bool) bool {
+func (line *Line) secretIn(t string, dots bool) bool {
 	if t == "" || commands.IsCount("-"+t) {
 		return false
 	}
-	return line.reader.secrets.MayBe(t, &line.Location, dots)
+	return line.reader.Secrets.MayBe(t, &line.Location, dots)
 }
 
 // SearchesPrivate reports whether a search of these paths, or of the current directory
 // if there are none, goes through a home directory or one that holds listed secrets.
-func (line *commandLine) SearchesPrivate(paths []word.Word) bool {
+func (line *Line) SearchesPrivate(paths []word.Word) bool {
 	if len(paths) == 0 {
-		return line.reader.secrets.MayLieBelow(".", &line.Location)
+		return line.reader.Secrets.MayLieBelow(".", &line.Location)
 	}
-	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.reader.secrets.MayLieBelow(p.Text, &line.Location) })
+	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.reader.Secrets.MayLieBelow(p.Text, &line.Location) })
 }
 
 // SecretFilter reports whether files that hold secrets may pass the filter of a search.
-func (line *commandLine) SecretFilter(filter string) bool {
-	return line.reader.secrets.MayPass(filter, true)
+func (line *Line) SecretFilter(filter string) bool {
+	return line.reader.Secrets.MayPass(filter, true)
 }
 
 // changeDir follows a change of directory. It may fail, so from there on the command
 // may run in the old and in the new directory.
-func (line *commandLine) changeDir(words []word.Word) (why string, secret bool) {
-	defer func() { line.untracked = line.untracked || why != "" }()
+func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
+	defer func() { line.Untracked = line.Untracked || why != "" }()
 	if len(words) > 0 && words[0].Text == "--" {
 		words = words[1:]
 	}
@@ -203,17 +205,17 @@ func (line *commandLine) changeDir(words []word.Word) (why string, secret bool) 
 	} else {
 		line.Dirs = append(line.Dirs[:len(line.Dirs):len(line.Dirs)], to...)
 	}
-	line.LeadsToSecret = line.reader.secrets.MayLeadFrom(line.Dirs)
+	line.LeadsToSecret = line.reader.Secrets.MayLeadFrom(line.Dirs)
 	return "", false
 }
 
-func (line *commandLine) testCommand(words []word.Word) (string, bool) {
+func (line *Line) testCommand(words []word.Word) (string, bool) {
 	return line.testExpression(words, false)
 }
 
 // testExpression allows questions about files and comparisons of strings, in test or in
 // brackets. Other operators evaluate arithmetic in some shells, which can run commands.
-func (line *commandLine) testExpression(words []word.Word, bracket bool) (string, bool) {
+func (line *Line) testExpression(words []word.Word, bracket bool) (string, bool) {
 	if bracket {
 		if len(words) == 0 || words[len(words)-1].Text != "]" {
 			return "lacks its ]", false

@@ -1,4 +1,4 @@
-package policy
+package shell
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ import (
 // git allows the reading subcommands in a repository of the project. Git may still run
 // a program that the repository's configuration names (core.fsmonitor, diff.external, a
 // textconv); Harden rewrites the command to prevent that.
-func (line *commandLine) git(words []word.Word) (string, bool) {
+func (line *Line) git(words []word.Word) (string, bool) {
 	dirs := line.Dirs
 	for len(words) > 0 && strings.HasPrefix(words[0].Text, "-") {
 		switch opt := words[0]; {
@@ -21,7 +21,7 @@ func (line *commandLine) git(words []word.Word) (string, bool) {
 			words = words[1:]
 		case opt.Text == "-c" && len(words) > 1 && (words[1].Text == noMonitor || words[1].Text == noSignature): // written by Harden
 			words = words[2:]
-		case opt.Text == "-C" && line.reader.level >= commands.LevelReaders && len(words) > 1:
+		case opt.Text == "-C" && line.reader.Level >= commands.LevelReaders && len(words) > 1:
 			if words[1].Glob || !pathname.IsAbs(pathname.Slashes(words[1].Text)) && !words[1].Tilde || line.secretPath(words[1]) {
 				return "-C does not name the project or a directory in it in full", false
 			}
@@ -54,7 +54,7 @@ func (line *commandLine) git(words []word.Word) (string, bool) {
 		name += " " + words[0].Text
 		sub = commands.Reader("git " + name)
 	}
-	if sub == nil || !sub.AllowedAt(line.reader.level) {
+	if sub == nil || !sub.AllowedAt(line.reader.Level) {
 		return name + " is not a subcommand known to only read", false
 	}
 	a, why := sub.Check(name, words[1:], line)
@@ -78,7 +78,7 @@ func (line *commandLine) git(words []word.Word) (string, bool) {
 
 // gitSecret reports whether a word of git may name a secret. Git expands patterns by
 // itself and takes REV:PATH and :(magic)PATH.
-func (line *commandLine) gitSecret(t string) bool {
+func (line *Line) gitSecret(t string) bool {
 	if strings.HasPrefix(t, ":!") || strings.HasPrefix(t, ":^") || strings.HasPrefix(t, "--") && !strings.Contains(t, "=") {
 		return false // excludes the path
 	}
@@ -98,7 +98,7 @@ func (line *commandLine) gitSecret(t string) bool {
 
 // gitPaths refuses paths outside the project: given such paths, git diff reads any
 // file.
-func (line *commandLine) gitPaths(words []word.Word, here *pathname.Location) string {
+func (line *Line) gitPaths(words []word.Word, here *pathname.Location) string {
 	for _, w := range words {
 		t := w.Text
 		if strings.HasPrefix(t, ":(") && !strings.HasPrefix(t, ":(exclude)") && !strings.HasPrefix(t, ":(top)") {

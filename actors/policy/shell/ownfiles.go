@@ -1,4 +1,4 @@
-package policy
+package shell
 
 import (
 	"regexp"
@@ -18,15 +18,15 @@ var ownShowCommands = map[string]bool{
 
 // The reasons to deny access to nod itself.
 const (
-	ownCommandDenied = "agents may not run nod commands that decide, grant or configure"
-	ownFilesDenied   = "agents may not write nod's own files"
+	OwnCommandDenied = "agents may not run nod commands that decide, grant or configure"
+	OwnFilesDenied   = "agents may not write nod's own files"
 )
 
 // ownCommandText finds nod's commands that decide, grant or configure in a text that
 // cannot be parsed.
 var ownCommandText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
 
-func (f *facts) ownCommand(argv []string) {
+func (f *Facts) ownCommand(argv []string) {
 	if b := commands.ProgramName(argv[0]); b != "nod" && !(b == "go" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasSuffix(a, "cmd/nod") || strings.Contains(a, "cmd/nod@") })) {
 		return
 	}
@@ -47,33 +47,33 @@ func (f *facts) ownCommand(argv []string) {
 	if len(argv) == 1 || ownShowCommands[verb] || ownShowCommands[argv[1]] {
 		return
 	}
-	f.forbidden = ownCommandDenied
+	f.Forbidden = OwnCommandDenied
 }
 
 // ownWrites denies a line that may write nod's own files: by a redirection into them,
 // or by a command other than a reader that names them.
-func (f *facts) ownWrites(unparsed bool) {
-	at := *f.location
-	for _, argv := range f.argvs {
+func (f *Facts) ownWrites(unparsed bool) {
+	at := *f.Location
+	for _, argv := range f.Commands {
 		if len(at.Dirs) < 4 && slices.Contains(argv, "-C") {
 			at.Dirs = append(at.Dirs[:len(at.Dirs):len(at.Dirs)], f.directoriesAfterC(argv)...)
 		}
 	}
 	own := func(p string) bool { return f.secrets.Own(p, &at) }
-	if slices.ContainsFunc(f.writes, own) {
-		f.forbidden = ownFilesDenied
+	if slices.ContainsFunc(f.Writes, own) {
+		f.Forbidden = OwnFilesDenied
 	}
-	if !slices.ContainsFunc(f.words, own) {
+	if !slices.ContainsFunc(f.Words, own) {
 		return
 	}
 	if unparsed {
-		f.forbidden = ownFilesDenied
+		f.Forbidden = OwnFilesDenied
 		return
 	}
-	inside := slices.ContainsFunc(f.argvs, func(a []string) bool { return a[0] == "cd" && slices.ContainsFunc(a, own) })
-	for _, argv := range f.argvs {
+	inside := slices.ContainsFunc(f.Commands, func(a []string) bool { return a[0] == "cd" && slices.ContainsFunc(a, own) })
+	for _, argv := range f.Commands {
 		if (inside || slices.ContainsFunc(argv, own)) && !f.leavesOwnFiles(argv, inside) {
-			f.forbidden = ownFilesDenied
+			f.Forbidden = OwnFilesDenied
 			return
 		}
 	}
@@ -81,8 +81,8 @@ func (f *facts) ownWrites(unparsed bool) {
 
 // directoriesAfterC returns the directories that -C of git, tar or make gives a
 // command's other words.
-func (f *facts) directoriesAfterC(argv []string) []string {
-	to := *f.location
+func (f *Facts) directoriesAfterC(argv []string) []string {
+	to := *f.Location
 	for i := 0; i+1 < len(argv) && i < 12; i++ {
 		if argv[i] == "-C" {
 			to.Dirs = to.Resolve(argv[i+1])
@@ -95,7 +95,7 @@ func (f *facts) directoriesAfterC(argv []string) []string {
 // files that it names: it is a reader, or it adds them to a repository. inside means
 // that the line runs in a directory of nod's own, in which adding to a repository
 // writes too.
-func (f *facts) leavesOwnFiles(argv []string, inside bool) bool {
+func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
 	switch argv[0] {
 	case "cd", "test", "[":
 		return true
@@ -111,7 +111,7 @@ func (f *facts) leavesOwnFiles(argv []string, inside bool) bool {
 
 // gitOnlyReads reports whether words make git read. Options before the subcommand may
 // re-point git, but write nothing by themselves.
-func (f *facts) gitOnlyReads(words []string) bool {
+func (f *Facts) gitOnlyReads(words []string) bool {
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		n := 1
 		if words[0] == "-C" || words[0] == "-c" {

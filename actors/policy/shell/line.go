@@ -1,4 +1,6 @@
-package policy
+// Package shell reads command lines: which of their commands are known to be harmless,
+// which files they may read, and which facts rules and people need about the rest.
+package shell
 
 import (
 	"slices"
@@ -44,72 +46,87 @@ func tooMuch(src string) string {
 	return ""
 }
 
-// part is one simple command of a command line.
-type part struct {
-	words        []word.Word
-	why          string // the reason to ask; "" if the command is known to be harmless
-	unknownWords bool   // not all words are known, so no rule may allow it
-	secret       bool
-	hasInput     bool // reads the output of another part, or a file
+// Part is one simple command of a command line.
+type Part struct {
+	Words        []word.Word
+	Why          string // the reason to ask; "" if the command is known to be harmless
+	UnknownWords bool   // not all words are known, so no rule may allow it
+	Secret       bool   // names a secret
+	HasInput     bool   // reads the output of another part, or a file
+}
+
+// Argv returns the part's words if all are known and none is a pattern.
+func (p *Part) Argv() ([]string, bool) {
+	if p.UnknownWords || len(p.Words) == 0 {
+		return nil, false
+	}
+	out := make([]string, len(p.Words))
+	for i, w := range p.Words {
+		if w.Glob {
+			return nil, false
+		}
+		out[i] = w.Text
+	}
+	return out, true
 }
 
 // parsers holds parsers of Bash, because making one takes long.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
 
-// shellReader reads command lines under a preset. It is immutable.
-type shellReader struct {
-	level   commands.Level
-	secrets *secrets.Names
+// Reader reads command lines under a preset. It must not be changed while it is in use.
+type Reader struct {
+	Level   commands.Level
+	Secrets *secrets.Names
 }
 
-// commandLine is one reading of a command line: a walk over its tree that knows a few
-// forms and refuses every other one.
-type commandLine struct {
+// Line is one reading of a command line: a walk over its tree that knows a few forms and
+// refuses every other one.
+type Line struct {
 	pathname.Location
-	reader     *shellReader
+	reader     *Reader
 	src        string
-	parts      []part
-	inputFiles []word.Word  // files that redirections read
-	zshReading *commandLine // the line as an interactive Zsh reads it, if that differs
-	why        string       // the reason why the line as a whole asks; "" if there is none
-	secret     bool         // a redirection names a secret
-	comments   bool
-	simple     bool // one command of plain words, for which no tree was parsed
-	untracked  bool // changes to a directory that nod cannot follow
-	zsh        bool // read as an interactive Zsh does, for which # starts no comment
+	Parts      []Part
+	inputFiles []word.Word // files that redirections read
+	zshReading *Line       // the line as an interactive Zsh reads it, if that differs
+	Why        string      // the reason why the line as a whole asks; "" if there is none
+	secret     bool        // a redirection names a secret
+	Comments   bool        // holds a comment
+	simple     bool        // one command of plain words, for which no tree was parsed
+	Untracked  bool        // changes to a directory that nod cannot follow
+	zsh        bool        // read as an interactive Zsh does, for which # starts no comment
 }
 
-// harmless reports whether the line runs only commands known to do no harm.
-func (line *commandLine) harmless() bool {
-	for i := range line.parts {
-		if line.parts[i].why != "" {
+// Harmless reports whether the line runs only commands known to do no harm.
+func (line *Line) Harmless() bool {
+	for i := range line.Parts {
+		if line.Parts[i].Why != "" {
 			return false
 		}
 	}
-	return line.why == "" && len(line.parts) > 0
+	return line.Why == "" && len(line.Parts) > 0
 }
 
-// namesSecret reports whether the line is known to name a secret.
-func (line *commandLine) namesSecret() bool {
-	for i := range line.parts {
-		if line.parts[i].secret {
+// NamesSecret reports whether the line is known to name a secret.
+func (line *Line) NamesSecret() bool {
+	for i := range line.Parts {
+		if line.Parts[i].Secret {
 			return true
 		}
 	}
 	return line.secret
 }
 
-// reason returns the first reason to ask about the line; "" if there is none.
-func (line *commandLine) reason() string {
-	if line.why != "" {
-		return line.why
+// Reason returns the first reason to ask about the line; "" if there is none.
+func (line *Line) Reason() string {
+	if line.Why != "" {
+		return line.Why
 	}
-	for _, p := range line.parts {
-		if p.why != "" {
-			if len(p.words) > 0 {
-				return p.words[0].Text + ": " + p.why
+	for _, p := range line.Parts {
+		if p.Why != "" {
+			if len(p.Words) > 0 {
+				return p.Words[0].Text + ": " + p.Why
 			}
-			return p.why
+			return p.Why
 		}
 	}
 	return ""
@@ -135,24 +152,24 @@ func plainWords(src string) []word.Word {
 	return words
 }
 
-// readLine parses and walks a command line. The tree is nil if the line cannot be
+// Read parses and walks a command line. The tree is nil if the line cannot be
 // parsed or need not be.
-func (r *shellReader) readLine(src string, loc pathname.Location) (*commandLine, *syntax.File) {
-	line := &commandLine{Location: loc, reader: r, src: src}
-	if line.why = tooMuch(src); line.why != "" {
+func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
+	line := &Line{Location: loc, reader: r, src: src}
+	if line.Why = tooMuch(src); line.Why != "" {
 		return line, nil
 	}
-	if line.why = word.Hidden(src); line.why != "" {
+	if line.Why = word.Hidden(src); line.Why != "" {
 		return line, nil
 	}
 	if words := plainWords(src); words != nil {
 		line.simple = true
-		line.addPart(part{words: words})
+		line.addPart(Part{Words: words})
 		return line, nil
 	}
 	file := parse(src)
 	if file == nil {
-		line.why = "cannot be parsed"
+		line.Why = "cannot be parsed"
 		return line, nil
 	}
 	line.list(file.Stmts)
@@ -164,7 +181,7 @@ func (r *shellReader) readLine(src string, loc pathname.Location) (*commandLine,
 
 // readCommentsAsZsh reads the line once more as an interactive Zsh does, which takes
 // comments for words.
-func (line *commandLine) readCommentsAsZsh(file *syntax.File) {
+func (line *Line) readCommentsAsZsh(file *syntax.File) {
 	var b strings.Builder
 	last := 0
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -175,20 +192,20 @@ func (line *commandLine) readCommentsAsZsh(file *syntax.File) {
 		}
 		return true
 	})
-	if line.comments = b.Len() > 0; !line.comments || !line.harmless() {
+	if line.Comments = b.Len() > 0; !line.Comments || !line.Harmless() {
 		return
 	}
 	b.WriteString(line.src[last:])
-	again := &commandLine{Location: line.Location, reader: line.reader, src: b.String(), zsh: true}
+	again := &Line{Location: line.Location, reader: line.reader, src: b.String(), zsh: true}
 	other := parse(again.src)
 	if other == nil {
-		line.why = "an interactive Zsh takes the comment for words"
+		line.Why = "an interactive Zsh takes the comment for words"
 		return
 	}
 	line.zshReading = again
 	again.list(other.Stmts)
-	if !again.harmless() {
-		line.why = "an interactive Zsh takes the comment for words: " + again.reason()
+	if !again.Harmless() {
+		line.Why = "an interactive Zsh takes the comment for words: " + again.Reason()
 	}
 }
 
@@ -204,26 +221,27 @@ func parse(src string) *syntax.File {
 	return file
 }
 
-func (line *commandLine) refuse(why string) {
-	if line.why == "" {
-		line.why = why
+// Refuse makes the line as a whole ask, unless it already does for another reason.
+func (line *Line) Refuse(why string) {
+	if line.Why == "" {
+		line.Why = why
 	}
 }
 
-func (line *commandLine) list(stmts []*syntax.Stmt) {
+func (line *Line) list(stmts []*syntax.Stmt) {
 	for _, st := range stmts {
 		line.stmt(st)
 	}
 }
 
-func (line *commandLine) stmt(st *syntax.Stmt) {
+func (line *Line) stmt(st *syntax.Stmt) {
 	switch {
 	case st.Background, st.Coprocess, st.Disown:
-		line.refuse("runs in the background")
+		line.Refuse("runs in the background")
 	case st.Negated:
-		line.refuse("negates a command")
+		line.Refuse("negates a command")
 	}
-	from := len(line.parts)
+	from := len(line.Parts)
 	for _, r := range st.Redirs {
 		line.redirect(r)
 	}
@@ -236,17 +254,17 @@ func (line *commandLine) stmt(st *syntax.Stmt) {
 			break
 		}
 		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt && c.Op != syntax.Pipe {
-			line.refuse("joins commands by " + c.Op.String())
+			line.Refuse("joins commands by " + c.Op.String())
 		}
 		line.stmt(c.X)
 		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt {
-			defer line.markInput(len(line.parts))
+			defer line.markInput(len(line.Parts))
 		}
 		line.stmt(c.Y)
 	case nil:
-		line.refuse("has no command")
+		line.Refuse("has no command")
 	default:
-		line.refuse("is more than simple commands joined by |, &&, || and ;")
+		line.Refuse("is more than simple commands joined by |, &&, || and ;")
 	}
 	if slices.ContainsFunc(st.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrIn }) {
 		line.markInput(from)
@@ -275,11 +293,11 @@ func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 
 // walkChain checks the statements of a cdChain: all but the first run in the new
 // directory alone, because they do not run if cd fails.
-func (line *commandLine) walkChain(chain []*syntax.Stmt) {
+func (line *Line) walkChain(chain []*syntax.Stmt) {
 	was := line.Dirs
 	line.stmt(chain[0])
 	if to := line.Dirs[min(len(was), len(line.Dirs)):]; len(was) > 0 && len(to) > 0 {
-		line.Dirs, line.LeadsToSecret = slices.Clone(to), line.reader.secrets.MayLeadFrom(to)
+		line.Dirs, line.LeadsToSecret = slices.Clone(to), line.reader.Secrets.MayLeadFrom(to)
 	} else {
 		was = nil
 	}
@@ -290,32 +308,32 @@ func (line *commandLine) walkChain(chain []*syntax.Stmt) {
 				was = append(was[:len(was):len(was)], d)
 			}
 		}
-		line.Dirs, line.LeadsToSecret = was, line.reader.secrets.MayLeadFrom(was)
+		line.Dirs, line.LeadsToSecret = was, line.reader.Secrets.MayLeadFrom(was)
 	}
 }
 
-func (line *commandLine) call(c *syntax.CallExpr) {
-	p := part{words: make([]word.Word, 0, len(c.Args))}
+func (line *Line) call(c *syntax.CallExpr) {
+	p := Part{Words: make([]word.Word, 0, len(c.Args))}
 	if len(c.Assigns) > 0 {
-		p.why, p.unknownWords = "sets a variable, which can change what a command does", true
+		p.Why, p.UnknownWords = "sets a variable, which can change what a command does", true
 	}
 	for _, a := range c.Args {
 		w, why := word.Read(a, line.src)
 		if why != "" {
-			p.unknownWords = true
-			if p.why == "" {
-				p.why = why
+			p.UnknownWords = true
+			if p.Why == "" {
+				p.Why = why
 			}
 		}
-		p.words = append(p.words, w)
+		p.Words = append(p.Words, w)
 	}
 	line.addPart(p)
 }
 
 // addPart adds a simple command and checks it if its words are known.
-func (line *commandLine) addPart(p part) {
-	if p.why == "" {
-		p.why, p.secret = line.checkCommand(p.words)
+func (line *Line) addPart(p Part) {
+	if p.Why == "" {
+		p.Why, p.Secret = line.checkCommand(p.Words)
 	}
-	line.parts = append(line.parts, p)
+	line.Parts = append(line.Parts, p)
 }

@@ -1,4 +1,4 @@
-package policy
+package shell
 
 import (
 	"strings"
@@ -11,16 +11,16 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// facts hold the properties of any command line, harmless or not. They serve to deny,
+// Facts hold the properties of any command line, harmless or not. They serve to deny,
 // to ask and to name the risk, never to allow.
-type facts struct {
-	argvs     [][]string // every command in the line, also without its wrappers
-	words     []string
-	writes    []string // files that redirections write
-	piped     []string // names of commands that read a pipe
+type Facts struct {
+	Commands  [][]string // every command in the line, also without its wrappers
+	Words     []string   // of every command, without quotes
+	Writes    []string   // files that redirections write
+	piped     []string   // names of commands that read a pipe
 	subst     bool
-	forbidden string // the reason to deny the line; "" if there is none
-	location  *pathname.Location
+	Forbidden string             // the reason to deny the line; "" if there is none
+	Location  *pathname.Location // with the directories that the line changes to
 	secrets   *secrets.Names
 }
 
@@ -31,16 +31,17 @@ const maxFacts = 400
 // maxText limits how many bytes of an unparsable line are searched.
 const maxText = 4 << 10
 
-// gatherFacts collects the facts of a line from its whole tree, or from its text if the
+// Facts collects the facts of a line from its whole tree, or from its text if the
 // line cannot be parsed.
-func (r *shellReader) gatherFacts(line *commandLine, file *syntax.File, src string, loc *pathname.Location) *facts {
+func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.Location) *Facts {
 	if len(line.Dirs) > 0 {
 		loc = &line.Location // with the directories that the line changes to
 	}
-	f := &facts{location: loc, secrets: r.secrets}
+	src = src[:min(len(src), maxCommand)]
+	f := &Facts{Location: loc, secrets: r.Secrets}
 	if line.simple {
-		argv := make([]string, len(line.parts[0].words))
-		for i, w := range line.parts[0].words {
+		argv := make([]string, len(line.Parts[0].Words))
+		for i, w := range line.Parts[0].Words {
 			argv[i] = w.Text
 		}
 		f.addCommand(argv, 0)
@@ -50,11 +51,11 @@ func (r *shellReader) gatherFacts(line *commandLine, file *syntax.File, src stri
 	if file == nil {
 		src = src[:min(len(src), maxText)]
 		if ownCommandText.MatchString(src) {
-			f.forbidden = ownCommandDenied
+			f.Forbidden = OwnCommandDenied
 		}
 		for _, w := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) }) {
-			if len(f.words) < maxFacts {
-				f.words = append(f.words, w)
+			if len(f.Words) < maxFacts {
+				f.Words = append(f.Words, w)
 			}
 		}
 		for line := range strings.FieldsFuncSeq(src, func(r rune) bool { return strings.ContainsRune("\n;|&()`{}", r) }) {
@@ -80,7 +81,7 @@ func allCalls(n syntax.Node) (calls []*syntax.CallExpr) {
 	return calls
 }
 
-func (f *facts) walk(file *syntax.File, src string, depth int) {
+func (f *Facts) walk(file *syntax.File, src string, depth int) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CallExpr:
@@ -89,13 +90,13 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 			w, _ := word.Known(n.Word, src)
 			switch n.Op {
 			case syntax.DplOut, syntax.DplIn, syntax.RdrIn, syntax.WordHdoc, syntax.Hdoc, syntax.DashHdoc:
-				f.words = append(f.words, w)
+				f.Words = append(f.Words, w)
 				if n.Op == syntax.DplOut && !commands.IsCount("-"+w) && w != "-" {
-					f.writes = append(f.writes, w)
+					f.Writes = append(f.Writes, w)
 				}
 			default:
 				if w != "/dev/null" {
-					f.writes = append(f.writes, w)
+					f.Writes = append(f.Writes, w)
 				}
 			}
 		case *syntax.CmdSubst, *syntax.ProcSubst:
@@ -112,7 +113,7 @@ func (f *facts) walk(file *syntax.File, src string, depth int) {
 	})
 }
 
-func (f *facts) callExpr(c *syntax.CallExpr, src string, depth int) {
+func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	argv := make([]string, 0, len(c.Args))
 	for _, a := range c.Args {
 		w, _ := word.Known(a, src)
@@ -122,9 +123,9 @@ func (f *facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 }
 
 // addCommand adds a command and the commands in its words.
-func (f *facts) addCommand(argv []string, depth int) {
-	if len(f.words) < maxFacts {
-		f.words = append(f.words, argv...)
+func (f *Facts) addCommand(argv []string, depth int) {
+	if len(f.Words) < maxFacts {
+		f.Words = append(f.Words, argv...)
 	}
 	if len(argv) == 0 {
 		return
@@ -142,7 +143,7 @@ func (f *facts) addCommand(argv []string, depth int) {
 				if file := parse(inner); file != nil {
 					f.walk(file, inner, depth+1)
 				} else if ownCommandText.MatchString(inner) {
-					f.forbidden = ownCommandDenied
+					f.Forbidden = OwnCommandDenied
 				}
 			}
 		}
@@ -156,12 +157,12 @@ func (f *facts) addCommand(argv []string, depth int) {
 }
 
 // addArgv adds a command and each command that it may run in turn.
-func (f *facts) addArgv(argv []string) {
+func (f *Facts) addArgv(argv []string) {
 	f.ownCommand(argv)
-	if len(f.argvs) > maxFacts {
+	if len(f.Commands) > maxFacts {
 		return
 	}
-	f.argvs = append(f.argvs, argv)
+	f.Commands = append(f.Commands, argv)
 	if !commands.Entry(commands.ProgramName(argv[0])).Wraps {
 		return
 	}
@@ -169,7 +170,7 @@ func (f *facts) addArgv(argv []string) {
 		if strings.HasPrefix(argv[i], "-") || strings.Contains(argv[i], "=") {
 			continue
 		}
-		f.argvs = append(f.argvs, argv[i:])
+		f.Commands = append(f.Commands, argv[i:])
 		f.ownCommand(argv[i:])
 	}
 }

@@ -1,4 +1,4 @@
-package policy
+package shell
 
 import (
 	"strings"
@@ -19,7 +19,7 @@ var findTests = map[string]int{
 }
 
 // findFiles allows listing files: no action but printing.
-func (line *commandLine) findFiles(words []word.Word) (string, bool) {
+func (line *Line) findFiles(words []word.Word) (string, bool) {
 	tests := false
 	for i := 0; i < len(words); i++ {
 		w := words[i]
