@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
 )
 
 // Resolver returns the true path of an absolute one, without symbolic links, "." or
@@ -22,14 +23,7 @@ type Resolver func(path string) (string, error)
 const maxLinks = 40
 
 // Disk gives ShellNeeds the facts about the files of the machine that a line runs on.
-// Its methods return an error if they cannot tell.
-type Disk interface {
-	// Links returns the names of the symbolic links in a directory.
-	Links(dir string) ([]string, error)
-	// WorkTree returns the top of the repository that git finds from dir, or dir itself
-	// if git finds none.
-	WorkTree(dir string) (string, error)
-}
+type Disk = shell.Disk
 
 // ThisDisk is the Disk of this machine. ThisDisk and OnDisk are the only parts of this
 // package that look at files.

@@ -2,18 +2,13 @@ package policy
 
 import (
 	"slices"
-	"sync"
 
-	"mvdan.cc/sh/v3/syntax"
-
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
-
-func parserPool() *sync.Pool {
-	return &sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
-}
 
 // evaluation is one call on its way to a verdict.
 type evaluation struct {
@@ -22,8 +17,8 @@ type evaluation struct {
 	location *pathname.Location
 	tool     tools.Tool
 	verdict  Verdict
-	facts    *facts // of a shell command, once gathered
-	line     *commandLine
+	facts    *shell.Facts // of a shell command, once gathered
+	line     *shell.Line
 }
 
 // ruleSubject is the part of a call, besides its tool, that rules are compared with:
@@ -159,7 +154,7 @@ func (ev *evaluation) evaluateOther(in tools.Input) {
 			ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskHigh, Reasons: []string{"uses the network", why}, Why: why}
 		}
 		ev.unknownField(in)
-	case ev.tool.Kind == tools.Notes && ev.pol.level >= levelReaders:
+	case ev.tool.Kind == tools.Notes && ev.pol.shell.Level >= commands.LevelReaders:
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 	case ev.tool.Kind == tools.Notes:
 		ev.verdict = Verdict{Effect: Ask, Risk: schemas.RiskLow, Reasons: []string{"keeps the agent's own notes"}}

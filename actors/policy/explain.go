@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 )
@@ -38,17 +36,17 @@ func (p *Policy) Explain(c Call) Explanation {
 		return e
 	}
 	src, _, _ := in.Command()
-	line, _ := p.readLine(src, p.locate(&c))
-	e.Line = line.why
-	for _, part := range line.parts {
-		argv := make([]string, len(part.words))
-		for i, w := range part.words {
-			argv[i] = w.text
-			if w.text == "" {
+	line, _ := p.shell.Read(src, p.locate(&c))
+	e.Line = line.Why
+	for _, part := range line.Parts {
+		argv := make([]string, len(part.Words))
+		for i, w := range part.Words {
+			argv[i] = w.Text
+			if w.Text == "" {
 				argv[i] = "?"
 			}
 		}
-		e.Parts = append(e.Parts, ExplainedPart{strings.Join(argv, " "), part.why == "", part.why})
+		e.Parts = append(e.Parts, ExplainedPart{strings.Join(argv, " "), part.Why == "", part.Why})
 	}
 	if hard, changed := p.Harden(c); changed {
 		e.Harden = hard
@@ -91,16 +89,9 @@ func (e Explanation) String() string {
 // locate returns the location of a call.
 func (p *Policy) locate(c *Call) pathname.Location {
 	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
-	loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
+	loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
 	return loc
 }
-
-// Settings that keep git from running a configured file monitor, or a program that
-// checks signatures.
-const (
-	noMonitor   = "core.fsmonitor=false"
-	noSignature = "log.showSignature=false"
-)
 
 // Harden rewrites a command line that needs no rule to be allowed so that git runs no
 // program that the repository's configuration names. It returns the line unchanged and
@@ -111,45 +102,11 @@ func (p *Policy) Harden(c Call) (string, bool) {
 		return "", false
 	}
 	src, _, why := in.Command()
-	line, _ := p.readLine(src, p.locate(&c))
-	file := p.parse(src)
-	if why != "" || file == nil || !line.harmless() {
+	line, _ := p.shell.Read(src, p.locate(&c))
+	if why != "" {
 		return src, false
 	}
-	var b strings.Builder
-	last := 0
-	harden := func(at int, with string) {
-		if !strings.HasPrefix(src[at:], with) {
-			b.WriteString(src[last:at] + with)
-			last = at
-		}
-	}
-	for _, call := range allCalls(file) {
-		if name, _ := knownText(call.Args[0], src); name != "git" {
-			continue
-		}
-		harden(int(call.Args[0].End().Offset()), " -c "+noMonitor+" -c "+noSignature)
-		if sub := differSubcommand(call, src); sub != nil {
-			harden(int(sub.End().Offset()), " --no-ext-diff --no-textconv")
-		}
-	}
-	return b.String() + src[last:], last > 0
-}
-
-// differSubcommand returns git's subcommand if it may run a configured diff program.
-func differSubcommand(call *syntax.CallExpr, src string) *syntax.Word {
-	for i := 1; i < len(call.Args); i++ {
-		switch w, _ := knownText(call.Args[i], src); {
-		case w == "-C", w == "-c":
-			i++
-		case !strings.HasPrefix(w, "-"):
-			if commands().entry("git " + w).differ {
-				return call.Args[i]
-			}
-			return nil
-		}
-	}
-	return nil
+	return line.Harden()
 }
 
 // HardenInput returns a tool's input with its command hardened, for a host that accepts

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -14,7 +17,7 @@ import (
 func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if dir, ok := in.Text("cwd"); ok {
 		ev.location.Dirs = pathname.Locate(dir, "", "").Dirs
-		ev.location.LeadsToSecret = ev.pol.secrets.MayLeadFrom(ev.location.Dirs)
+		ev.location.LeadsToSecret = ev.pol.shell.Secrets.MayLeadFrom(ev.location.Dirs)
 	}
 	paths, known := in.FilePaths(ev.tool)
 	ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
@@ -33,7 +36,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 				if k == "pattern" && pathname.IsAbs(pathname.Slashes(s)) {
 					s, _ = path.Split(pathname.Slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
-				} else if p := spelledOut(s); p != "" && ev.pol.mayBeSecret(p, ev.location, true) || k != "pattern" && ev.pol.secretFilter(s, false) {
+				} else if p := spelledOut(s); p != "" && ev.pol.shell.Secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.shell.Secrets.MayPass(s, false) {
 					paths = append(paths, s)
 					ev.askAboutSecret(s)
 				}
@@ -55,7 +58,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if ev.applyRules(&ruleSubject{paths: paths}) {
 		return
 	}
-	if writes && ev.pol.level >= levelProject && known && ev.editable(paths) {
+	if writes && ev.pol.shell.Level >= commands.LevelProject && known && ev.editable(paths) {
 		ev.verdict.Effect = Allow
 	}
 }
@@ -72,57 +75,6 @@ func spelledOut(pattern string) string {
 	return strings.Join(out, "/")
 }
 
-// secretFilter reports whether a search's filter, or one of several, is about files
-// that hold secrets. With every set, a filter counts if any secret passes it. Otherwise
-// *, and *.EXT of source files, count as narrowing only; the directories that a filter
-// spells out count in both cases.
-func (p *Policy) secretFilter(filter string, every bool) bool {
-	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
-		all := alternatives(one)
-		if len(all) == 0 {
-			return true
-		}
-		for _, alt := range all {
-			segs := strings.Split(alt, "/")
-			name := segs[len(segs)-1]
-			segs = slices.DeleteFunc(segs[:len(segs)-1], func(s string) bool { return strings.Trim(s, "*") == "" })
-			if every || !sourceGlob(name) && strings.Trim(name, "*") != "" {
-				segs = append(segs, name)
-			}
-			if len(segs) > 0 && p.mayBeSecret(strings.Join(segs, "/"), &pathname.Location{}, true) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// maxAlternatives limits the filters that a filter with braces is expanded to.
-const maxAlternatives = 64
-
-// alternatives expands a filter with {a,b} in it, and with commas outside braces. It
-// returns nil if there are too many.
-func alternatives(filter string) []string {
-	out, todo := []string(nil), []string{filter}
-	for len(todo) > 0 {
-		one := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		end := strings.IndexByte(one, '}')
-		open := strings.LastIndexByte(one[:max(end, 0)], '{')
-		switch {
-		case len(out)+len(todo) > maxAlternatives:
-			return nil
-		case open >= 0:
-			for inner := range strings.SplitSeq(one[open+1:end], ",") {
-				todo = append(todo, one[:open]+inner+one[end+1:])
-			}
-		default:
-			out = append(out, strings.Split(strings.NewReplacer("{", "", "}", "").Replace(one), ",")...)
-		}
-	}
-	return out
-}
-
 func (ev *evaluation) askAboutSecret(p string) {
 	ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Risk, ev.verdict.Why = Ask, secretsRule, schemas.RiskHigh, "names a secret or settings, "+p
 	ev.addReason("touches a secret or settings")
@@ -133,14 +85,14 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
 	case strings.TrimSpace(p) == "" && ev.tool.Kind != tools.Search:
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its path is empty"
-	case visible(p) != "":
-		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "its path "+visible(p)
-	case writes && ev.ownPath(p):
-		ev.verdict = Verdict{Effect: Deny, Rule: ownRule, Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: ownFilesDenied}
+	case word.Hidden(p) != "":
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "its path "+word.Hidden(p)
+	case writes && ev.pol.shell.Secrets.Own(p, ev.location):
+		ev.verdict = Verdict{Effect: Deny, Rule: ownRule, Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: shell.OwnFilesDenied}
 		return
-	case slices.ContainsFunc(pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.mayBeSecret(at, ev.location, false) }):
+	case slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.Secrets.MayBe(at, ev.location, false) }):
 		ev.askAboutSecret(p)
-	case ev.tool.Name == "Grep" && ev.pol.holdsSecrets(p, ev.location):
+	case ev.tool.Name == "Grep" && ev.pol.shell.Secrets.MayLieBelow(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
 	}
 	if !ev.location.InProject(p) && (ev.location.Project != "" || pathname.IsAbs(pathname.Slashes(p))) {

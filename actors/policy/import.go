@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -93,11 +95,11 @@ func unbounded(r *rule) string {
 	if r.argv == nil {
 		return "it allows every command"
 	}
-	switch c := commands().entry(base(r.argv[0])); {
-	case r.prefix && len(r.argv) == 1 && (c.interprets || c.inline != "" || c.wraps || c.runsAny):
+	switch c := commands.Entry(commands.ProgramName(r.argv[0])); {
+	case r.prefix && len(r.argv) == 1 && c.RunsAnything():
 		return "it allows running any other command"
-	case base(r.argv[0]) == "nod":
-		return ownCommandDenied
+	case commands.ProgramName(r.argv[0]) == "nod":
+		return shell.OwnCommandDenied
 	}
 	return ""
 }

@@ -13,9 +13,10 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
+	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -82,31 +83,18 @@ type Remembered struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	level     level
-	layers    []layer
-	answers   []*Answers // remembered answers, in the order given to With
-	commands  commandTable
-	secrets   *pathname.Names
-	own       *pathname.Names
-	protected bool // own includes paths given to Guard
-	readable  map[string]bool
-	parsers   *sync.Pool // of *syntax.Parser
+	shell   shell.Reader // also holds the preset and the names of secrets
+	layers  []layer
+	answers []*Answers // remembered answers, in the order given to With
 }
 
 // New compiles permissions and the layers over them. It returns an error that names the
 // rule if it cannot parse one: ignoring a rule silently would let calls through that
 // the rule forbids.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
-	pol := &Policy{
-		commands: commands(),
-		secrets:  pathname.Compile(secretNames, ownNames), own: pathname.Compile(ownNames), readable: map[string]bool{},
-		parsers: parserPool(),
-	}
-	for _, n := range openNames {
-		pol.readable[n] = true
-	}
+	pol := &Policy{shell: shell.Reader{Secrets: secrets.Compile()}}
 	var err error
-	if pol.level, err = levelOf(p.Preset); err != nil {
+	if pol.shell.Level, err = levelOf(p.Preset); err != nil {
 		return nil, fmt.Errorf("permissions.preset: %w", err)
 	}
 	base, err := compileLayer("permissions", schemas.PolicyLayer{Permissions: schemas.Rules{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny}})
@@ -181,7 +169,7 @@ func (p *Policy) Guard(paths ...string) (*Policy, error) {
 		own = append(own, strings.ToLower(clean))
 	}
 	out := *p
-	out.secrets, out.own, out.protected = pathname.Compile(secretNames, ownNames, own), pathname.Compile(ownNames, own), len(own) > 0
+	out.shell.Secrets = secrets.Compile(own...)
 	return &out, nil
 }
 
@@ -201,7 +189,7 @@ func (p *Policy) Check(c Call) Verdict {
 	case t.Kind == tools.Shell:
 		ev.evaluateShell(in)
 	case t.Kind == tools.File || t.Kind == tools.Search || t.Kind == tools.Edit:
-		loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
+		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
 		ev.evaluateFiles(in)
 	default:
 		ev.evaluateOther(in)

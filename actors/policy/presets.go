@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/nodbus/nod/actors/policy/commands"
+
 import "fmt"
 
 // The presets, from the one that asks most to the one that asks least.
@@ -9,14 +11,14 @@ const (
 	PresetProject = "project"
 )
 
-func levelOf(preset string) (level, error) {
+func levelOf(preset string) (commands.Level, error) {
 	switch preset {
 	case PresetDesign:
-		return levelDesign, nil
+		return commands.LevelDesign, nil
 	case PresetReaders, "":
-		return levelReaders, nil
+		return commands.LevelReaders, nil
 	case PresetProject:
-		return levelProject, nil
+		return commands.LevelProject, nil
 	}
 	return 0, fmt.Errorf("%q is not a preset: write %q, %q or %q", preset, PresetDesign, PresetReaders, PresetProject)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
@@ -100,4 +101,31 @@ func coversTool(a *Always, ev *evaluation, t *ruleSubject) bool {
 		}
 	}
 	return len(t.paths) > 0
+}
+
+// keepsToAnswer reports whether the words that a prefix leaves open keep to the answer:
+// they name nothing outside the project, set no variable, run no other target and bring
+// no code of their own.
+func keepsToAnswer(a *Always, loc *pathname.Location, rest []string) bool {
+	argv := a.Argv
+	if argv[0] == "rtk" && len(argv) > 1 {
+		argv = argv[1:]
+	}
+	return commands.Bounded(argv, rest) && !slices.ContainsFunc(rest, func(w string) bool { return leadsOut(w, loc) })
+}
+
+// leadsOut reports whether a further word of a runner leads out of the project, or to a
+// file that decides what else runs, such as a hook.
+func leadsOut(w string, loc *pathname.Location) bool {
+	flag := strings.HasPrefix(w, "-")
+	parts := pathname.Pieces(w)
+	if flag && len(w) > 2 && w[1] != '-' {
+		parts = append(parts, w[2:]) // -C/DIR
+	}
+	return slices.ContainsFunc(parts, func(p string) bool {
+		out := pathname.IsAbs(pathname.Slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+pathname.Slashes(p)+"/", "/../")
+		return out && p != "/dev/null" && !loc.InProject(p) || slices.ContainsFunc(pathname.Split(nil, p), func(seg string) bool {
+			return len(seg) > 1 && seg[0] == '.' && pathname.Fixed.Has(seg, true)
+		})
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
@@ -82,39 +83,12 @@ func (r *rule) command(s string) error {
 	} else if rest, ok := strings.CutSuffix(s, " *"); ok {
 		s, r.prefix = rest, true
 	}
-	argv, err := splitCommand(s)
+	argv, err := shell.SplitCommand(s)
 	if err != nil {
 		return err
 	}
 	r.argv = argv
 	return nil
-}
-
-// splitCommand returns the words of one plain command.
-func splitCommand(s string) ([]string, error) {
-	var pol Policy
-	pol.parsers = parserPool()
-	sc := commandLine{pol: &pol, src: s}
-	file := pol.parse(s)
-	if file == nil || visible(s) != "" {
-		return nil, fmt.Errorf("the command in it cannot be parsed")
-	}
-	calls := allCalls(file)
-	if len(file.Stmts) != 1 || len(calls) != 1 || len(calls[0].Assigns) > 0 || len(file.Stmts[0].Redirs) > 0 || len(calls[0].Args) == 0 {
-		return nil, fmt.Errorf("a rule holds one plain command: write one rule for each command of a line")
-	}
-	var argv []string
-	for _, a := range calls[0].Args {
-		w, why := readWord(a, sc.src)
-		if why != "" {
-			return nil, fmt.Errorf("the command in it %s", why)
-		}
-		argv = append(argv, w.text)
-	}
-	if strings.Trim(argv[0], "*") == "" {
-		return nil, fmt.Errorf("the command's name cannot be a pattern: write Bash for every command")
-	}
-	return argv, nil
 }
 
 func (r *rule) pathPattern(s string) error {

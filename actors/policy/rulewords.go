@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
 )
 
 // coversArgv reports whether the command's words match. In an allow rule a * stands for
@@ -53,6 +55,45 @@ func argvMatch(pattern, argv []string, prefix, strict bool) bool {
 		return false
 	}
 	return argvMatch(pattern[1:], argv[1:], prefix, strict)
+}
+
+// coversCommand reports whether a deny or ask rule covers one of a line's commands. A
+// path to a program counts as the program's name.
+func (r *rule) coversCommand(f *shell.Facts) bool {
+	if r.argv == nil {
+		return true
+	}
+	for _, argv := range f.Commands {
+		if r.coversArgv(argv, false) || r.coversArgv(append([]string{commands.ProgramName(argv[0])}, argv[1:]...), false) {
+			return true
+		}
+		// git -C DIR push is a push: flags before a subcommand are left out, with the
+		// words that may be their values.
+		for i := 1; i < len(argv) && i < 12 && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
+			if r.coversArgv(append([]string{commands.ProgramName(argv[0])}, argv[i+1:]...), false) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// coversPathIn reports whether a word of a line may stand for a path of the rule.
+func (r *rule) coversPathIn(f *shell.Facts, line *shell.Line) bool {
+	loc := line.Location
+	if len(loc.Dirs) == 0 {
+		loc = *f.Location
+	}
+	for _, list := range [][]string{f.Words, f.Writes} {
+		for _, w := range list {
+			for _, at := range pathname.Pieces(w) {
+				if at != "" && r.coversPath(at, &loc, false) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func (r *rule) coversURL(raw string, allow bool) bool {

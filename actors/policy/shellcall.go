@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
 )
@@ -22,31 +23,32 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 			why = "its directory is not a full path"
 		}
 	}
-	ev.location.LeadsToSecret = ev.pol.secrets.MayLeadFrom(ev.location.Dirs)
-	line, file := ev.pol.readLine(src, *ev.location)
+	ev.location.LeadsToSecret = ev.pol.shell.Secrets.MayLeadFrom(ev.location.Dirs)
+	line, file := ev.pol.shell.Read(src, *ev.location)
 	ev.line = line
 	if why != "" {
-		line.refuse(why)
+		line.Refuse(why)
 	}
-	if line.harmless() && !ev.shellRules() {
+	if line.Harmless() && !ev.shellRules() {
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 		return
 	}
-	ev.facts = ev.pol.gatherFacts(line, file, src[:min(len(src), maxCommand)], ev.location)
-	ev.verdict = Verdict{Effect: Ask, Why: line.reason()}
-	ev.verdict.Risk, ev.verdict.Reasons = ev.facts.risk(line)
-	if ev.facts.forbidden != "" {
-		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Deny, ownRule, ev.facts.forbidden
+	ev.facts = ev.pol.shell.Facts(line, file, src, ev.location)
+	ev.verdict = Verdict{Effect: Ask, Why: line.Reason()}
+	ev.verdict.Risk, ev.verdict.Reasons = ev.facts.Risk(line)
+	if ev.facts.Forbidden != "" {
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Deny, ownRule, ev.facts.Forbidden
 		return
 	}
-	if r := ev.firstRule(denyRules, false, ev.facts.matchesRule); r != nil {
+	inLine := func(r *rule) bool { return r.coversCommand(ev.facts) }
+	if r := ev.firstRule(denyRules, false, inLine); r != nil {
 		ev.decide(Deny, "deny "+r.text)
 		return
 	}
 	if ev.pathRule(Deny) {
 		return
 	}
-	if r := ev.firstRule(askRules, false, ev.facts.matchesRule); r != nil {
+	if r := ev.firstRule(askRules, false, inLine); r != nil {
 		ev.verdict.Why = ""
 		ev.decide(Ask, "ask "+r.text)
 		return
@@ -54,11 +56,11 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	if ev.pathRule(Ask) {
 		return
 	}
-	if line.namesSecret() {
+	if line.NamesSecret() {
 		ev.verdict.Rule = secretsRule
 		return
 	}
-	if line.harmless() {
+	if line.Harmless() {
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 		return
 	}
@@ -96,7 +98,7 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 			continue
 		}
 		for k := range rules {
-			if r := &rules[k]; r.paths != nil && ev.facts.namesPathOf(r, ev.line) {
+			if r := &rules[k]; r.paths != nil && r.coversPathIn(ev.facts, ev.line) {
 				ev.verdict.Why = ""
 				return ev.decide(effect, string(effect)+" "+r.text)
 			}
@@ -109,16 +111,16 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 // or covered by a rule on its own and as a whole, and the line must do nothing beyond
 // its parts.
 func (ev *evaluation) allowedParts() string {
-	if !ev.mayAllow() || ev.line.comments || ev.line.untracked || ev.line.why != "" || len(ev.line.parts) == 0 || !ev.line.StandsInProject() {
+	if !ev.mayAllow() || ev.line.Comments || ev.line.Untracked || ev.line.Why != "" || len(ev.line.Parts) == 0 || !ev.line.StandsInProject() {
 		return ""
 	}
 	found := ""
-	for i := range ev.line.parts {
-		p := &ev.line.parts[i]
-		if p.why == "" {
+	for i := range ev.line.Parts {
+		p := &ev.line.Parts[i]
+		if p.Why == "" {
 			continue
 		}
-		if p.unknownWords || p.secret || ev.line.anySecret(p.words[1:], false) {
+		if p.UnknownWords || p.Secret || ev.line.AnySecret(p.Words[1:], false) {
 			return ""
 		}
 		rule := ev.allowsPart(p)
@@ -135,18 +137,18 @@ func (ev *evaluation) mayAllow() bool {
 	return len(ev.pol.answers) > 0 || slices.ContainsFunc(ev.pol.layers, func(l layer) bool { return len(l.allow) > 0 })
 }
 
-func (ev *evaluation) allowsPart(p *part) string {
-	argv := make([]string, len(p.words))
-	for i, w := range p.words {
-		if w.glob {
+func (ev *evaluation) allowsPart(p *shell.Part) string {
+	argv := make([]string, len(p.Words))
+	for i, w := range p.Words {
+		if w.Glob {
 			return "" // the rule did not show the words that the pattern stands for
 		}
-		argv[i] = w.text
+		argv[i] = w.Text
 	}
 	if r := ev.firstRule(allowRules, true, func(r *rule) bool { return r.coversArgv(argv, true) }); r != nil {
 		return "allow " + r.text
 	}
-	if p.hasInput {
+	if p.HasInput {
 		return "" // the answer did not show the input, which may be code
 	}
 	g, which := ev.pol.rememberedCommand(argv, func(g *Always) bool { return coversArgv(g, ev, argv) })

@@ -1,17 +1,12 @@
 package policy
 
 import (
-	"errors"
 	"path"
-	"slices"
-	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 )
-
-// errReadsUnknown makes nod ask about a line that may read more than its words name.
-var errReadsUnknown = errors.New("nod cannot tell which files it reads")
 
 // ShellNeeds returns the permissions that a command line that only reads needs: to read
 // the directories that it may run in, all paths that its words may name, and the whole
@@ -24,28 +19,17 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 		return nil, ErrOtherTool
 	}
 	line, why := p.callLine(&c)
-	if why != "" || !line.harmless() || len(line.Dirs) == 0 {
-		return nil, errReadsUnknown
+	if why != "" || !line.Harmless() || len(line.Dirs) == 0 {
+		return nil, shell.ErrReadsUnknown
 	}
-	r := readCollector{disk: disk, commands: p.commands, dirs: line.directories()}
-	r.paths = slices.Clone(r.dirs)
-	for ; line != nil; line = line.zshReading {
-		for i := range line.parts {
-			if err := r.part(line.parts[i].words); err != nil {
-				return nil, err
-			}
-		}
-		for _, w := range line.inputFiles {
-			if err := r.word(w); err != nil {
-				return nil, err
-			}
-		}
+	paths, err := line.Reads(disk)
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(r.paths)
 	var perms []Permission
-	for _, at := range slices.Compact(r.paths) {
+	for _, at := range paths {
 		if !path.IsAbs(at) {
-			return nil, errReadsUnknown
+			return nil, shell.ErrReadsUnknown
 		}
 		perms = append(perms, Permission{AccessRead, at})
 	}
@@ -54,7 +38,7 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 
 // callLine reads a shell call's command in the directory that the tool runs it in; why
 // tells which part of the call is unknown.
-func (p *Policy) callLine(c *Call) (line *commandLine, why string) {
+func (p *Policy) callLine(c *Call) (line *shell.Line, why string) {
 	in, err := tools.ReadInput(c.Input)
 	if err != nil {
 		return nil, err.Error()
@@ -64,136 +48,6 @@ func (p *Policy) callLine(c *Call) (line *commandLine, why string) {
 	if dir != "" {
 		loc.Dirs = pathname.Locate(dir, "", "").Dirs
 	}
-	line, _ = p.readLine(src, loc)
+	line, _ = p.shell.Read(src, loc)
 	return line, why
-}
-
-// directories returns the directories that the line may run in. If a cd's path does not
-// exist without its "..", Bash follows it as it is written, so that path is included.
-func (line *commandLine) directories() []string {
-	dirs := slices.Clone(line.Dirs)
-	for i := range line.parts {
-		if words := line.parts[i].words; words[0].text == "cd" {
-			to := words[len(words)-1].text
-			for _, d := range dirs {
-				dirs = append(dirs, joinPath(d, to))
-			}
-		}
-	}
-	slices.Sort(dirs)
-	return slices.Compact(dirs)
-}
-
-// joinPath returns p as a path from dir. It keeps "..", which a Resolver understands.
-func joinPath(dir, p string) string {
-	if path.IsAbs(p) {
-		return p
-	}
-	return dir + "/" + p
-}
-
-// readCollector collects the paths that a line may read.
-type readCollector struct {
-	disk     Disk
-	commands commandTable
-	dirs     []string // directories that the line may run in
-	paths    []string
-}
-
-func (r *readCollector) part(words []word) error {
-	name := words[0].text
-	if name == "rtk" { // shortens the output of git
-		name, words = "git", words[1:]
-	}
-	words = words[1:]
-	switch {
-	case name == "workmux": // shows what other agents read
-		return errReadsUnknown
-	case name == "find" && slices.ContainsFunc(words, func(w word) bool { return w.text == "-L" || w.text == "-follow" }):
-		return errReadsUnknown
-	case r.commands.entry(name).follows != "":
-		c := r.commands.entry(name)
-		if a, _ := c.parse(name, words); a.has(strings.Fields(c.follows)...) {
-			return errReadsUnknown
-		}
-	case name == "git":
-		if err := r.repository(words); err != nil {
-			return err
-		}
-	}
-	for _, w := range words {
-		if err := r.word(w); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// repository adds the work trees that git may find.
-func (r *readCollector) repository(words []word) error {
-	dirs := slices.Clone(r.dirs)
-	for i, w := range words {
-		if w.text == "-C" && i+1 < len(words) {
-			dirs = append(dirs, joinPath(r.dirs[0], words[i+1].text))
-		}
-	}
-	for _, d := range dirs {
-		top, err := r.disk.WorkTree(d)
-		if err != nil {
-			return err
-		}
-		r.paths = append(r.paths, top)
-	}
-	return nil
-}
-
-// word adds the paths that a word may name from each directory: the word, and the text
-// after = or after the letters of a flag.
-func (r *readCollector) word(w word) error {
-	texts := []string{w.text}
-	if _, value, ok := strings.Cut(w.text, "="); ok {
-		texts = append(texts, value)
-	}
-	if i := strings.IndexAny(w.text, "/~."); strings.HasPrefix(w.text, "-") && i > 0 {
-		texts = append(texts, w.text[i:])
-	}
-	for _, t := range texts {
-		switch at := strings.IndexAny(t, "*?["); {
-		case t == "" || t == "/dev/null":
-		case strings.HasPrefix(t, "~"):
-			return errReadsUnknown
-		case !w.glob || at < 0:
-			for _, d := range r.dirs {
-				r.paths = append(r.paths, joinPath(d, t))
-			}
-		case strings.Contains(t[at:], "/"):
-			return errReadsUnknown // any of the directories that match may be a link
-		default:
-			if err := r.pattern(t[:at], t[strings.LastIndexAny(t, "*?[]")+1:]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// pattern adds the directory of a pattern, and the links in it that may match by their
-// beginning and end. The middle is not compared, because quotes may have made wildcards
-// literal there.
-func (r *readCollector) pattern(begin, end string) error {
-	in, begin := begin[:strings.LastIndexByte(begin, '/')+1], begin[strings.LastIndexByte(begin, '/')+1:]
-	for _, d := range r.dirs {
-		dir := joinPath(d, in)
-		links, err := r.disk.Links(dir)
-		if err != nil {
-			return err
-		}
-		r.paths = append(r.paths, dir)
-		for _, name := range links {
-			if low := strings.ToLower(name); strings.HasPrefix(low, strings.ToLower(begin)) && strings.HasSuffix(low, strings.ToLower(end)) {
-				r.paths = append(r.paths, dir+"/"+name)
-			}
-		}
-	}
-	return nil
 }

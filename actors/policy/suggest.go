@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
@@ -79,29 +80,29 @@ func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]Al
 	src, dir, why := in.Command()
 	if dir != "" {
 		loc.Dirs = pathname.Locate(dir, "", "").Dirs
-		loc.LeadsToSecret = p.secrets.MayLeadFrom(loc.Dirs)
+		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
 	}
-	line, _ := p.readLine(src, loc)
-	if why != "" || line.why != "" || line.comments || loc.Project == "" {
+	line, _ := p.shell.Read(src, loc)
+	if why != "" || line.Why != "" || line.Comments || loc.Project == "" {
 		return nil
 	}
 	var out [][]Always
-	for i := range line.parts {
-		part := &line.parts[i]
-		if part.why == "" {
+	for i := range line.Parts {
+		part := &line.Parts[i]
+		if part.Why == "" {
 			continue
 		}
-		argv, ok := part.argv()
-		if !ok || part.secret {
+		argv, ok := part.Argv()
+		if !ok || part.Secret {
 			return nil
 		}
 		var options []Always
-		if n := p.commands.runnerWords(argv); n > 0 {
+		if n := commands.RunnerWords(argv); n > 0 {
 			options = []Always{
 				{Tool: "Bash", Argv: argv, Project: loc.Project},
 				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: loc.Project},
 			}
-		} else if p.boundable(argv, &loc) {
+		} else if commands.Boundable(argv) {
 			dirs := slices.Sorted(slices.Values(line.Dirs))
 			options = []Always{{Tool: "Bash", Argv: argv, Project: loc.Project, Dirs: slices.Compact(dirs)}}
 		}
@@ -111,40 +112,6 @@ func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]Al
 		out = append(out, options)
 	}
 	return out
-}
-
-// argv returns the part's words if all are known and none is a pattern.
-func (p *part) argv() ([]string, bool) {
-	if p.unknownWords || len(p.words) == 0 {
-		return nil, false
-	}
-	out := make([]string, len(p.words))
-	for i, w := range p.words {
-		if w.glob {
-			return nil, false
-		}
-		out[i] = w.text
-	}
-	return out, true
-}
-
-// boundable reports whether nod can tell what a command does: it is called by a plain
-// name, and the harm in its entry is at most of medium risk and is not to delete files,
-// use the network, install software or stop processes.
-func (p *Policy) boundable(argv []string, loc *pathname.Location) bool {
-	name := base(argv[0])
-	known := p.commands.entry(name)
-	if known.interprets || known.wraps || name == "nod" || !plain(argv[0]) {
-		return false
-	}
-	f := &facts{pol: p, location: loc, argvs: [][]string{argv}, words: argv}
-	for _, h := range f.harms(argv) {
-		if h.risk == schemas.RiskHigh || h == deletes || h == usesNetwork || h == installs || h == stopsProcesses {
-			return false
-		}
-	}
-	sets := slices.ContainsFunc(argv[1:], func(a string) bool { return !strings.HasPrefix(a, "-") && strings.Contains(a, "=") })
-	return known.harm != (harm{}) && !sets && !slices.Contains(argv, known.inline)
 }
 
 func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]Always {
@@ -271,10 +238,10 @@ func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool 
 func alsoAllows(a Always) []string {
 	switch {
 	case a.Prefix:
-		why := commands().entry(base(a.Argv[0])).harm.why
+		why := commands.Entry(commands.ProgramName(a.Argv[0])).Harm.Why
 		for n := 2; n <= len(a.Argv); n++ {
-			if h := commands().entry(strings.Join(a.Argv[:n], " ")).harm; h != (harm{}) {
-				why = h.why
+			if h := commands.Entry(strings.Join(a.Argv[:n], " ")).Harm; h != (commands.Harm{}) {
+				why = h.Why
 			}
 		}
 		if why == "" {

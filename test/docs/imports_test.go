@@ -61,7 +61,11 @@ var mayImport = []struct {
 	{"bus", []string{"schemas", "bus/roles"}},
 	{"actors/policy/pathname", nil},
 	{"actors/policy/tools", []string{"schemas"}},
-	{"actors/policy", []string{"actors/policy/pathname", "actors/policy/tools", "schemas"}},
+	{"actors/policy/secrets", []string{"actors/policy/pathname"}},
+	{"actors/policy/shell/word", nil},
+	{"actors/policy/commands", []string{"actors/policy/pathname", "actors/policy/secrets", "actors/policy/shell/word", "schemas"}},
+	{"actors/policy/shell", []string{"actors/policy/commands", "actors/policy/pathname", "actors/policy/secrets", "actors/policy/shell/word", "schemas"}},
+	{"actors/policy", []string{"actors/policy/commands", "actors/policy/pathname", "actors/policy/secrets", "actors/policy/shell", "actors/policy/shell/word", "actors/policy/tools", "schemas"}},
 	{"actors/engine", []string{"actors", "actors/policy", "bus", "schemas"}},
 	{"actors/connector", []string{"actors", "bus", "schemas", "connectors/people"}},
 	{"actors/agent", []string{"actors", "bus", "schemas"}},
@@ -100,8 +104,8 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"github.com/nats-io/nats.go":            {"bus/...", "test/..."},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
-		"mvdan.cc/sh":                           {"actors/policy"},
-		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // the latter's tests
+		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/shell/..."}, // the former's tests
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"},     // the latter's tests
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // its tests

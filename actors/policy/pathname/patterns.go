@@ -115,3 +115,19 @@ func Match(pattern, name string) bool {
 	}
 	return strings.Trim(pattern[i:], "*") == ""
 }
+
+// Pieces returns p and the parts of it between the signs that may start or end a path,
+// as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
+func Pieces(p string) []string {
+	out := []string{p}
+	if !strings.ContainsAny(p, "=:@,") {
+		return out
+	}
+	for piece := range strings.FieldsFuncSeq(p, func(r rune) bool { return strings.ContainsRune("=:@,", r) }) {
+		out = append(out, piece)
+		if before, after, ok := strings.Cut(piece, ".."); ok {
+			out = append(out, before, after)
+		}
+	}
+	return out
+}

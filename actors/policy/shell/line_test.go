@@ -1,28 +1,33 @@
-package policy
+package shell
 
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 )
+
+// A grammar whose command's entry does not call for it would never be used.
+func TestGrammarsAreUsed(t *testing.T) {
+	for name := range grammars {
+		assert.True(t, commands.Entry(name).Special, name)
+	}
+}
 
 // A line that is split without a tree has exactly the words of the tree.
 func FuzzPlainWords(f *testing.F) {
 	for _, s := range []string{"ls -la", "git log -1 a..b", "  a  b ", "a=b c", "c a=b", "if true", "time ls", "a:b @c %d +e", "", " ", "ls ~", "ls\tx", "function x", "select a", "a@b.c=d"} {
 		f.Add(s)
 	}
-	p, err := New(schemas.Permissions{})
-	if err != nil {
-		f.Fatal(err)
-	}
 	f.Fuzz(func(t *testing.T, src string) {
 		words := plainWords(src)
 		if words == nil || tooMuch(src) != "" {
 			return
 		}
-		file := p.parse(src)
+		file := parse(src)
 		if file == nil || len(file.Stmts) != 1 || len(file.Stmts[0].Redirs) > 0 || file.Stmts[0].Negated {
 			t.Fatalf("%q is no single command", src)
 		}
@@ -31,7 +36,7 @@ func FuzzPlainWords(f *testing.F) {
 			t.Fatalf("%q is no call of %d words", src, len(words))
 		}
 		for i, a := range call.Args {
-			if w, why := readWord(a, src); why != "" || w != words[i] {
+			if w, why := word.Read(a, src); why != "" || w != words[i] {
 				t.Fatalf("%q: word %d is %+v (%s), not %+v", src, i, w, why, words[i])
 			}
 		}

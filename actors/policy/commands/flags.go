@@ -1,13 +1,15 @@
-package policy
+package commands
+
+import "github.com/nodbus/nod/actors/policy/shell/word"
 
 import "strings"
 
-// args are the words after a command's name, sorted into flags and operands.
-type args struct {
-	of       *command
+// Args are the words after a command's name, sorted into flags and operands.
+type Args struct {
+	of       *Command
 	name     string
 	flags    []flag
-	operands []word
+	operands []word.Word
 	dashes   int // operands before --; -1 without a --
 }
 
@@ -17,7 +19,7 @@ type flag struct {
 	value string
 }
 
-func (a *args) has(names ...string) bool {
+func (a *Args) has(names ...string) bool {
 	for _, f := range a.flags {
 		for _, n := range names {
 			if f.name == n {
@@ -31,30 +33,30 @@ func (a *args) has(names ...string) bool {
 // parse sorts the words after a command's name, as GNU getopt does: flags may follow
 // operands. Other programs read such flags as operands, so the caller checks every word
 // after an operand as a path too. It returns the reason to ask, or "".
-func (c *command) parse(name string, words []word) (args, string) {
-	a := args{of: c, name: name, dashes: -1}
+func (c *Command) parse(name string, words []word.Word) (Args, string) {
+	a := Args{of: c, name: name, dashes: -1}
 	if c.raw {
 		a.operands = words
 		return a, ""
 	}
 	for i := 0; i < len(words); i++ {
 		w := words[i]
-		t := w.text
+		t := w.Text
 		switch {
-		case w.glob && c.operands != unlimited && !c.text:
+		case w.Glob && c.operands != unlimited && !c.Text:
 			return a, "a pattern may stand for more words than it reads"
 		case a.dashes >= 0 || t == "-" || t == "" || t[0] != '-' && (t[0] != '+' || !c.digits):
-			if w.lead && a.dashes < 0 && !c.anyFlag {
+			if w.Lead && a.dashes < 0 && !c.anyFlag {
 				return a, "a file name that the pattern matches could be read as a flag: put -- or ./ before it"
 			}
 			a.operands = append(a.operands, w)
-		case w.glob && !boundGlob(t):
+		case w.Glob && !boundGlob(t):
 			return a, "a pattern in a flag stands for unknown words"
 		case t == "--":
 			a.dashes = len(a.operands)
 		case c.ordered && len(a.operands) > 0:
 			return a, t + " after an operand can be read as a file"
-		case c.digits && isCount(t):
+		case c.digits && IsCount(t):
 			a.flags = append(a.flags, flag{"#", t[1:]})
 		case t[0] == '+':
 			a.operands = append(a.operands, w)
@@ -75,14 +77,14 @@ func (c *command) parse(name string, words []word) (args, string) {
 	switch {
 	case len(a.operands) > c.operands:
 		return a, "has more operands than it reads"
-	case c.takesScript(&a) && a.operands[0].glob:
+	case c.takesScript(&a) && a.operands[0].Glob:
 		return a, "a pattern in place of its script may stand for files as well"
 	}
 	return a, ""
 }
 
 // takesScript reports whether the first operand is a script or a pattern, not a file.
-func (c *command) takesScript(a *args) bool {
+func (c *Command) takesScript(a *Args) bool {
 	return c.script != "" && len(a.operands) > 0 && !a.has(c.script, "regexp", "expression", "files", "type-list")
 }
 
@@ -98,12 +100,13 @@ func boundGlob(t string) bool {
 		return true
 	case "--include":
 		before, after, _ := strings.Cut(value, "*")
-		return (before == "" || plain(before)) && (after == "" || plain(after))
+		return (before == "" || word.Plain(before)) && (after == "" || word.Plain(after))
 	}
 	return false
 }
 
-func isCount(t string) bool {
+// IsCount reports whether a word is a sign, such as - or +, and a number.
+func IsCount(t string) bool {
 	for i := 1; i < len(t); i++ {
 		if t[i] < '0' || t[i] > '9' {
 			return false
@@ -112,7 +115,7 @@ func isCount(t string) bool {
 	return len(t) > 1 && len(t) < 12
 }
 
-func (c *command) longFlag(a *args, t string, rest []word) (int, string) {
+func (c *Command) longFlag(a *Args, t string, rest []word.Word) (int, string) {
 	name, value, eq := strings.Cut(t, "=")
 	kind, ok := c.longs[name]
 	switch {
@@ -129,7 +132,7 @@ func (c *command) longFlag(a *args, t string, rest []word) (int, string) {
 	return 0, ""
 }
 
-func (c *command) cluster(a *args, t string, rest []word) (int, string) {
+func (c *Command) cluster(a *Args, t string, rest []word.Word) (int, string) {
 	for i := 0; i < len(t); i++ {
 		letter := t[i]
 		switch {
@@ -139,7 +142,7 @@ func (c *command) cluster(a *args, t string, rest []word) (int, string) {
 			a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})
 			return 0, ""
 		case strings.IndexByte(c.value, letter) >= 0:
-			if i+1 < len(t) && c.apart && !isCount("-"+t[i+1:]) {
+			if i+1 < len(t) && c.apart && !IsCount("-"+t[i+1:]) {
 				return 0, "the letters after -" + t[i:i+1] + " is read as more flags"
 			}
 			if i+1 < len(t) {
@@ -158,20 +161,20 @@ func (c *command) cluster(a *args, t string, rest []word) (int, string) {
 
 // nextValue returns the next word as a flag's value. A word that could be a flag asks,
 // because programs disagree on it; a negative count is a value.
-func nextValue(name string, rest []word) (string, string) {
+func nextValue(name string, rest []word.Word) (string, string) {
 	switch {
 	case len(rest) == 0:
 		return "", name + " lacks its value"
-	case rest[0].glob:
+	case rest[0].Glob:
 		return "", "the value of " + name + " may be several words"
-	case strings.HasPrefix(rest[0].text, "-") && !isCount(rest[0].text) && rest[0].text != "-":
+	case strings.HasPrefix(rest[0].Text, "-") && !IsCount(rest[0].Text) && rest[0].Text != "-":
 		return "", "the value of " + name + " looks like a flag"
 	}
-	return rest[0].text, ""
+	return rest[0].Text, ""
 }
 
-// paths returns the operands that may be files: all but a leading script or pattern.
-func (a *args) paths() []word {
+// Paths returns the operands that may be files: all but a leading script or pattern.
+func (a *Args) Paths() []word.Word {
 	if a.of.takesScript(a) {
 		return a.operands[1:]
 	}
@@ -179,7 +182,7 @@ func (a *args) paths() []word {
 }
 
 // scripts returns the patterns or programs that a command is given.
-func (a *args) scripts() []string {
+func (a *Args) scripts() []string {
 	var out []string
 	for _, f := range a.flags {
 		if a.of.script == "e" && f.name == "e" || f.name == "regexp" || f.name == "expression" {
@@ -187,7 +190,7 @@ func (a *args) scripts() []string {
 		}
 	}
 	if len(out) == 0 && len(a.operands) > 0 {
-		out = append(out, a.operands[0].text)
+		out = append(out, a.operands[0].Text)
 	}
 	return out
 }

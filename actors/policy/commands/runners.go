@@ -1,23 +1,23 @@
-package policy
+package commands
 
 import (
 	"slices"
 	"strings"
 	"unicode"
 
-	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
 // checkRemote refuses addresses: the project's own remotes and registry are the only
 // sources.
-func checkRemote(_ *commandLine, a *args) string {
-	if slices.ContainsFunc(a.operands, func(o word) bool { return strings.Contains(o.text, ":") }) {
+func checkRemote(_ Secrets, a *Args) string {
+	if slices.ContainsFunc(a.operands, func(o word.Word) bool { return strings.Contains(o.Text, ":") }) {
 		return "names an address"
 	}
 	return ""
 }
 
-func checkGh(_ *commandLine, a *args) string {
+func checkGh(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.flags, func(f flag) bool { return (f.name == "q" || f.name == "jq") && jqReads.MatchString(f.value) }) {
 		return "its filter may read the environment"
 	}
@@ -45,7 +45,7 @@ func bringsCode(program, w string) bool {
 			}
 		}
 		return false
-	case commands().entry(program).oneDash:
+	case Entry(program).oneDash:
 		return codeFlags[name]
 	}
 	letters := strings.IndexFunc(name+"=", func(r rune) bool { return !unicode.IsLetter(r) })
@@ -55,49 +55,27 @@ func bringsCode(program, w string) bool {
 // addsTarget reports whether one of a runner's further words is another target to run,
 // besides the one that the person saw.
 func addsTarget(shown, rest []string) bool {
-	c := commands().entry(shown[0])
+	c := Entry(shown[0])
 	for i, w := range rest {
 		chosen := i > 0 && c.chooser != "" && rest[i-1] == c.chooser
-		if c.manyTargets && len(shown) > 1 && !chosen && !strings.HasPrefix(w, "-") && !isCount("-"+w) {
+		if c.manyTargets && len(shown) > 1 && !chosen && !strings.HasPrefix(w, "-") && !IsCount("-"+w) {
 			return true
 		}
 	}
 	return false
 }
 
-// keepsToAnswer reports whether the words that a prefix leaves open keep to the answer:
-// they name nothing outside the project, set no variable, run no other target and bring
-// no code of their own.
-func keepsToAnswer(a *Always, loc *pathname.Location, rest []string) bool {
-	argv := a.Argv
-	if argv[0] == "rtk" && len(argv) > 1 {
-		argv = argv[1:]
-	}
-	if c := commands().entry(strings.Join(argv, " ")); c.level == levelApproved {
-		args, why := c.parse(argv[0], literalWords(rest))
-		if why != "" || c.check != nil && c.check(nil, &args) != "" {
+// Bounded reports whether the words that a prefix leaves open keep to the shown ones:
+// they fit the command's entry, set no variable, run no other target and bring no code
+// of their own.
+func Bounded(shown, rest []string) bool {
+	if c := Entry(strings.Join(shown, " ")); c.level == levelApproved {
+		if _, why := c.Check(shown[0], word.Literals(rest), nil); why != "" {
 			return false
 		}
 	}
-	return !addsTarget(argv, rest) && !slices.ContainsFunc(rest, func(w string) bool { return leadsOut(argv[0], w, loc) })
-}
-
-// leadsOut reports whether a further word of a runner leads out of the project, or to a
-// file that decides what else runs, such as a hook.
-func leadsOut(program, w string, loc *pathname.Location) bool {
-	flag := strings.HasPrefix(w, "-")
-	if bringsCode(program, w) || !flag && strings.Contains(w, "=") {
-		return true
-	}
-	parts := pieces(w)
-	if flag && len(w) > 2 && w[1] != '-' {
-		parts = append(parts, w[2:]) // -C/DIR
-	}
-	return slices.ContainsFunc(parts, func(p string) bool {
-		out := pathname.IsAbs(pathname.Slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+pathname.Slashes(p)+"/", "/../")
-		return out && p != "/dev/null" && !loc.InProject(p) || slices.ContainsFunc(pathname.Split(nil, p), func(seg string) bool {
-			return len(seg) > 1 && seg[0] == '.' && pathname.Fixed.Has(seg, true)
-		})
+	return !addsTarget(shown, rest) && !slices.ContainsFunc(rest, func(w string) bool {
+		return bringsCode(shown[0], w) || !strings.HasPrefix(w, "-") && strings.Contains(w, "=")
 	})
 }
 

@@ -1,4 +1,6 @@
-package policy
+// Package word decodes the words of a shell command as Bash and Zsh both read them, and
+// refuses each word whose value depends on the shell, its variables or another command.
+package word
 
 import (
 	"strings"
@@ -8,35 +10,74 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// word is a shell word as both Bash and Zsh read it: its quotes are removed, and only a
+// Word is a shell word as both Bash and Zsh read it: its quotes are removed, and only a
 // leading ~ and file name patterns in it still expand.
-type word struct {
-	text  string
-	glob  bool // has an unquoted *, ? or [
-	lead  bool // starts with a wildcard, so it may expand to a flag
-	bare  bool // written without quotes, backslashes or expansions
-	tilde bool // starts with ~, the home directory
+type Word struct {
+	Text  string
+	Glob  bool // has an unquoted *, ? or [
+	Lead  bool // starts with a wildcard, so it may expand to a flag
+	Bare  bool // written without quotes, backslashes or expansions
+	Tilde bool // starts with ~, the home directory
 }
 
-// readWord decodes w, or returns the reason why its value cannot be known.
-func readWord(w *syntax.Word, src string) (word, string) {
+// Read decodes w, a word of the line src, or returns the reason why its value cannot be
+// known.
+func Read(w *syntax.Word, src string) (Word, string) {
 	if lit := w.Parts[0]; len(w.Parts) == 1 {
-		if l, ok := lit.(*syntax.Lit); ok && plain(l.Value) {
-			return word{text: l.Value, bare: true}, ""
+		if l, ok := lit.(*syntax.Lit); ok && Plain(l.Value) {
+			return Word{Text: l.Value, Bare: true}, ""
 		}
 	}
-	dec := wordDecoder{src: src}
+	dec := decoder{src: src}
 	for i, part := range w.Parts {
 		if why := dec.part(part, i == 0, i == len(w.Parts)-1); why != "" {
-			return word{}, why
+			return Word{}, why
 		}
 	}
-	dec.out.text = dec.text.String()
+	dec.out.Text = dec.text.String()
 	return dec.out, ""
 }
 
-// plain reports whether an unquoted literal means itself in every shell.
-func plain(s string) bool {
+// Known returns the known text of w, a word of the line src, and whether it is all of
+// the word.
+func Known(w *syntax.Word, src string) (string, bool) {
+	if w == nil || len(w.Parts) == 0 {
+		return "", false
+	}
+	if d, why := Read(w, src); why == "" {
+		return d.Text, true
+	}
+	dec := decoder{src: src}
+	all := true
+	for i, part := range w.Parts {
+		if dec.part(part, i == 0, i == len(w.Parts)-1) != "" {
+			all = false
+			if s, ok := part.(*syntax.SglQuoted); ok {
+				dec.text.WriteString(s.Value)
+			}
+			if d, ok := part.(*syntax.DblQuoted); ok {
+				for _, in := range d.Parts {
+					if l, ok := in.(*syntax.Lit); ok {
+						dec.text.WriteString(l.Value)
+					}
+				}
+			}
+		}
+	}
+	return dec.text.String(), all
+}
+
+// Literals turns texts into words without patterns.
+func Literals(texts []string) []Word {
+	words := make([]Word, len(texts))
+	for i, t := range texts {
+		words[i] = Word{Text: t}
+	}
+	return words
+}
+
+// Plain reports whether an unquoted literal means itself in every shell.
+func Plain(s string) bool {
 	if s == "" || s[0] == '~' || s[0] == '=' {
 		return false
 	}
@@ -51,14 +92,14 @@ func plain(s string) bool {
 	return true
 }
 
-// wordDecoder decodes the parts of one word.
-type wordDecoder struct {
+// decoder decodes the parts of one word.
+type decoder struct {
 	src  string
 	text strings.Builder
-	out  word
+	out  Word
 }
 
-func (dec *wordDecoder) part(part syntax.WordPart, first, last bool) string {
+func (dec *decoder) part(part syntax.WordPart, first, last bool) string {
 	switch p := part.(type) {
 	case *syntax.Lit:
 		return dec.unquoted(p.Value, first, last)
@@ -89,7 +130,7 @@ func (dec *wordDecoder) part(part syntax.WordPart, first, last bool) string {
 
 // param allows only $?, which is a number; every other expansion may hold any text. Zsh
 // also reads a subscript or a modifier after $?.
-func (dec *wordDecoder) param(p *syntax.ParamExp) string {
+func (dec *decoder) param(p *syntax.ParamExp) string {
 	end := int(p.End().Offset())
 	next := byte(0)
 	if end < len(dec.src) {
@@ -104,7 +145,7 @@ func (dec *wordDecoder) param(p *syntax.ParamExp) string {
 
 // unquoted decodes a literal outside quotes, in which a backslash makes the next
 // character literal.
-func (dec *wordDecoder) unquoted(s string, first, last bool) string {
+func (dec *decoder) unquoted(s string, first, last bool) string {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		atStart := first && i == 0
@@ -119,9 +160,9 @@ func (dec *wordDecoder) unquoted(s string, first, last bool) string {
 			}
 			continue
 		case '*', '?', '[':
-			dec.out.glob = true
+			dec.out.Glob = true
 			if dec.text.Len() == 0 {
-				dec.out.lead = true
+				dec.out.Lead = true
 			}
 		case '~':
 			if why := dec.tilde(s, i, atStart, last); why != "" {
@@ -171,7 +212,7 @@ func upstream(s, before string) int {
 	return end + 1
 }
 
-func (dec *wordDecoder) tilde(s string, i int, atStart, last bool) string {
+func (dec *decoder) tilde(s string, i int, atStart, last bool) string {
 	if !atStart {
 		if i == 0 || s[i-1] == '=' || s[i-1] == ':' {
 			return "Bash and Zsh read this ~ differently"
@@ -181,13 +222,13 @@ func (dec *wordDecoder) tilde(s string, i int, atStart, last bool) string {
 	if len(s) > 1 && s[1] != '/' || len(s) == 1 && !last {
 		return "~ with a name stands for a directory that nod does not know"
 	}
-	dec.out.tilde = true
+	dec.out.Tilde = true
 	return ""
 }
 
-// visible returns "" if every character of s shows as itself; otherwise it names the
-// kind of character that is hidden or misleading.
-func (dec *wordDecoder) quoted(d *syntax.DblQuoted) string {
+// quoted decodes a string in double quotes, in which a backslash keeps its place before
+// most characters.
+func (dec *decoder) quoted(d *syntax.DblQuoted) string {
 	for i, part := range d.Parts {
 		lit, ok := part.(*syntax.Lit)
 		if !ok {
@@ -239,7 +280,7 @@ func (dec *wordDecoder) quoted(d *syntax.DblQuoted) string {
 // harmlessBang reports whether a ! in double quotes means itself in an interactive
 // shell too. Zsh swallows the quote in !", which is harmless if no other quote follows:
 // then the line is incomplete and does not run.
-func (dec *wordDecoder) harmlessBang(next byte, end bool, quoteEnd int) bool {
+func (dec *decoder) harmlessBang(next byte, end bool, quoteEnd int) bool {
 	if end {
 		return quoteEnd <= len(dec.src) && !strings.ContainsAny(dec.src[quoteEnd:], `"'`+"`")
 	}
@@ -250,9 +291,9 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// visible returns the reason why s may not be the text that a person sees, a control or
+// Hidden returns the reason why s may not be the text that a person sees, a control or
 // an invisible character; "" if there is none.
-func visible(s string) string {
+func Hidden(s string) string {
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c < utf8.RuneSelf {

@@ -1,4 +1,6 @@
-package policy
+// Package secrets knows the names of files that hold secrets or settings of programs, and
+// the names of nod's own files.
+package secrets
 
 import (
 	"slices"
@@ -72,50 +74,185 @@ var sourceExtensions = map[string]bool{
 	"toml": true, "ts": true, "tsx": true, "txt": true, "vue": true, "xml": true, "yaml": true, "yml": true, "zig": true,
 }
 
-// sourceGlob reports whether a pattern is *.EXT of such files.
-func sourceGlob(p string) bool {
+// SourceExtension reports whether files with this extension are written to be read.
+func SourceExtension(ext string) bool { return sourceExtensions[ext] }
+
+// SourceGlob reports whether a pattern is *.EXT of files that are written to be read.
+func SourceGlob(p string) bool {
 	base := p[strings.LastIndexByte(p, '/')+1:]
 	return strings.HasPrefix(base, "*.") && sourceExtensions[base[2:]]
 }
 
-// mayBeSecret reports whether t may stand for a secret or for a file of nod's own.
+// Names are the compiled names of files that hold secrets, nod's own files among them.
+// They are immutable and safe for concurrent use.
+type Names struct {
+	secrets  *pathname.Names
+	own      *pathname.Names
+	guarded  bool // own includes paths given to Compile
+	readable map[string]bool
+}
+
+// Compile compiles the known names. The guarded paths, full and in lower case, count as
+// nod's own, with every path below them.
+func Compile(guarded ...string) *Names {
+	n := &Names{
+		secrets: pathname.Compile(secretNames, ownNames, guarded), own: pathname.Compile(ownNames, guarded),
+		guarded: len(guarded) > 0, readable: map[string]bool{},
+	}
+	for _, name := range openNames {
+		n.readable[name] = true
+	}
+	return n
+}
+
+// MayLeadFrom reports whether a relative path from one of the directories may name a
+// secret, although its words alone do not.
+func (n *Names) MayLeadFrom(dirs []string) bool { return n.secrets.MayLeadFrom(dirs) }
+
+// MayBe reports whether t may stand for a secret or for a file of nod's own. With dots
+// set, wildcards in t match hidden names too.
 //
 // A backslash is a separator on Windows, and in a pattern it makes the next character
 // literal; both meanings count.
-func (p *Policy) mayBeSecret(t string, loc *pathname.Location, dots bool) bool {
-	if p.listedSecret(t, dots) {
+func (n *Names) MayBe(t string, loc *pathname.Location, dots bool) bool {
+	if n.listed(t, dots) {
 		return true
 	}
-	if strings.IndexByte(t, '\\') >= 0 && p.mayBeSecret(strings.ReplaceAll(t, `\`, ""), loc, dots) {
+	if strings.IndexByte(t, '\\') >= 0 && n.MayBe(strings.ReplaceAll(t, `\`, ""), loc, dots) {
 		return true
 	}
 	if pathname.IsAbs(pathname.Slashes(t)) || !loc.LeadsToSecret && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {
 		return false
 	}
 	for _, r := range loc.Resolve(t) {
-		if p.listedSecret(r, dots) {
+		if n.listed(r, dots) {
 			return true
 		}
 	}
 	return false
 }
 
-// holdsSecrets reports whether the tree below t is a home directory or has listed
+// MayLieBelow reports whether the tree below t is a home directory or has listed
 // secrets in it: ~/.config holds those of many programs.
-func (p *Policy) holdsSecrets(t string, loc *pathname.Location) bool {
-	if loc.AboveHome(t) || p.secrets.MayLieBelow(t, loc) {
+func (n *Names) MayLieBelow(t string, loc *pathname.Location) bool {
+	if loc.AboveHome(t) || n.secrets.MayLieBelow(t, loc) {
 		return true
 	}
-	return slices.ContainsFunc(loc.Resolve(t), func(full string) bool { return p.secrets.MayLieBelow(full, loc) })
+	return slices.ContainsFunc(loc.Resolve(t), func(full string) bool { return n.secrets.MayLieBelow(full, loc) })
 }
 
-func (p *Policy) listedSecret(t string, dots bool) bool {
+func (n *Names) listed(t string, dots bool) bool {
 	if !pathname.IsGlob(t) {
 		low := strings.ToLower(pathname.Slashes(t))
-		if p.readable[low[strings.LastIndexByte(low, '/')+1:]] || p.readable[low] {
+		if n.readable[low[strings.LastIndexByte(low, '/')+1:]] || n.readable[low] {
 			dir := strings.LastIndexByte(low, '/')
-			return dir > 0 && low != "/dev/null" && !strings.HasPrefix(low, "/proc/") && p.secrets.Has(low[:dir], dots)
+			return dir > 0 && low != "/dev/null" && !strings.HasPrefix(low, "/proc/") && n.secrets.Has(low[:dir], dots)
 		}
 	}
-	return p.secrets.Has(t, dots)
+	return n.secrets.Has(t, dots)
+}
+
+// MayPass reports whether a search's filter, or one of several, is about files that hold
+// secrets. With every set, a filter counts if any secret passes it. Otherwise *, and
+// *.EXT of source files, count as narrowing only; the directories that a filter spells
+// out count in both cases.
+func (n *Names) MayPass(filter string, every bool) bool {
+	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
+		all := alternatives(one)
+		if len(all) == 0 {
+			return true
+		}
+		for _, alt := range all {
+			segs := strings.Split(alt, "/")
+			name := segs[len(segs)-1]
+			segs = slices.DeleteFunc(segs[:len(segs)-1], func(s string) bool { return strings.Trim(s, "*") == "" })
+			if every || !SourceGlob(name) && strings.Trim(name, "*") != "" {
+				segs = append(segs, name)
+			}
+			if len(segs) > 0 && n.MayBe(strings.Join(segs, "/"), &pathname.Location{}, true) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// maxAlternatives limits the filters that a filter with braces is expanded to.
+const maxAlternatives = 64
+
+// alternatives expands a filter with {a,b} in it, and with commas outside braces. It
+// returns nil if there are too many.
+func alternatives(filter string) []string {
+	out, todo := []string(nil), []string{filter}
+	for len(todo) > 0 {
+		one := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		end := strings.IndexByte(one, '}')
+		open := strings.LastIndexByte(one[:max(end, 0)], '{')
+		switch {
+		case len(out)+len(todo) > maxAlternatives:
+			return nil
+		case open >= 0:
+			for inner := range strings.SplitSeq(one[open+1:end], ",") {
+				todo = append(todo, one[:open]+inner+one[end+1:])
+			}
+		default:
+			out = append(out, strings.Split(strings.NewReplacer("{", "", "}", "").Replace(one), ",")...)
+		}
+	}
+	return out
+}
+
+// Own reports whether p may name one of nod's own files. A pattern counts only if it
+// spells out some of the name: rm * is about other files, and asks.
+func (n *Names) Own(p string, loc *pathname.Location) bool {
+	if !n.guarded && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
+		return false
+	}
+	if len(p) > 2 && p[0] == '-' && p[1] != '-' && n.Own(p[2:], loc) {
+		return true // -oFILE
+	}
+	for _, at := range pathname.Pieces(p) {
+		if n.spellsOwn(at) {
+			return true
+		}
+		for _, r := range loc.Resolve(at) {
+			if n.spellsOwn(r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mayNameOwn is a quick check: every name of nod's own files holds "nod".
+func mayNameOwn(p string) bool {
+	for i := 0; i < len(p); i++ {
+		switch p[i] {
+		case '*', '?', '[':
+			return true
+		case 'n', 'N':
+			if i+2 < len(p) && p[i+1]|0x20 == 'o' && p[i+2]|0x20 == 'd' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// spellsOwn reports whether p, as it is written, names one of nod's files.
+func (n *Names) spellsOwn(p string) bool {
+	if pathname.IsGlob(p) {
+		for seg := range strings.SplitSeq(pathname.Slashes(p), "/") {
+			if pathname.IsGlob(seg) && len(strings.Trim(seg, "*?[]")) < 2 {
+				return false
+			}
+			for i := 0; i < len(seg); i++ {
+				if seg[i] >= 0x80 {
+					return false
+				}
+			}
+		}
+	}
+	return n.own.Has(p, true)
 }

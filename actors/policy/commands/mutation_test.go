@@ -1,13 +1,16 @@
-package policy
+package commands_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -68,19 +71,18 @@ var harmfulGit = map[string][]string{
 	"count-objects": {"x"},
 }
 
-func newReaders(t *testing.T) *Policy {
+func newReaders(t *testing.T) *policy.Policy {
 	t.Helper()
-	p, err := New(schemas.Permissions{})
+	p, err := policy.New(schemas.Permissions{})
 	require.NoError(t, err)
-	p.commands = newCommandTable() // its own table, to change
 	return p
 }
 
-func effect(t *testing.T, p *Policy, command string) Effect {
+func effect(t *testing.T, p *policy.Policy, command string) policy.Effect {
 	t.Helper()
 	raw, err := json.Marshal(map[string]string{"command": command})
 	require.NoError(t, err)
-	return p.Check(Call{ToolName: "Bash", Input: raw, Cwd: "/p", Home: "/home/ann"}).Effect
+	return p.Check(policy.Call{ToolName: "Bash", Input: raw, Cwd: "/p", Home: "/home/ann"}).Effect
 }
 
 func TestHarmfulFlagsAsk(t *testing.T) {
@@ -92,7 +94,7 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 		for name, flags := range list.flags {
 			for _, f := range flags {
 				for _, command := range []string{list.before + name + " " + f, "ls | " + list.before + name + " " + f + " | cat"} {
-					assert.NotEqual(t, Allow, effect(t, p, command), command)
+					assert.NotEqual(t, policy.Allow, effect(t, p, command), command)
 				}
 			}
 		}
@@ -105,24 +107,14 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 func TestFlagListsMatter(t *testing.T) {
 	held := 0
 	grow := func(name, f string) {
-		p := newReaders(t)
-		c := p.commands.reader(name)
+		p, c := newReaders(t), commands.OwnTable(t)[name]
 		command := name + " " + f
 		flag, _, _ := strings.Cut(f, " ")
-		long, _, value := strings.Cut(flag, "=")
-		switch {
-		case c == nil || !strings.HasPrefix(flag, "-") || flag[1] != '-' && len(flag) > 2:
+		if commands.Reader(name) == nil || !strings.HasPrefix(flag, "-") || flag[1] != '-' && len(flag) > 2 {
 			return
-		case strings.HasPrefix(flag, "--"):
-			c.longs[long[2:]] = 0
-			if value {
-				c.longs[long[2:]] = '='
-			}
-		default:
-			c.short += flag[1:2]
 		}
-		c.operands, c.check, c.ordered = unlimited, nil, false
-		assert.Equal(t, Allow, effect(t, p, command), "%s: another thing than the list refuses it", command)
+		c.ListFlag(flag)
+		assert.Equal(t, policy.Allow, effect(t, p, command), "%s: another thing than the list refuses it", command)
 		held++
 	}
 	for name, flags := range harmful {
@@ -144,26 +136,27 @@ func TestFlagListsMatter(t *testing.T) {
 // has one more.
 func TestUnlistedFlagsAsk(t *testing.T) {
 	p := newReaders(t)
-	try := func(line string, c *command) {
-		if c.raw {
+	try := func(line string, c *commands.Command) {
+		letters, longs, all := c.Flags()
+		if all {
 			return
 		}
 		for letter := byte('!'); letter <= '~'; letter++ {
-			if !isAlnum(letter) || strings.IndexByte(c.short+c.value+c.tail, letter) >= 0 || c.digits && letter >= '0' && letter <= '9' {
+			if !unicode.IsLetter(rune(letter)) && !unicode.IsDigit(rune(letter)) || strings.IndexByte(letters, letter) >= 0 {
 				continue
 			}
-			assert.NotEqual(t, Allow, effect(t, p, line+" -"+string(letter)), "%s -%c", line, letter)
-			assert.NotEqual(t, Allow, effect(t, p, line+" -"+string(letter)+"x y.md"), "%s -%cx", line, letter)
+			assert.NotEqual(t, policy.Allow, effect(t, p, line+" -"+string(letter)), "%s -%c", line, letter)
+			assert.NotEqual(t, policy.Allow, effect(t, p, line+" -"+string(letter)+"x y.md"), "%s -%cx", line, letter)
 		}
-		for long := range c.longs {
-			if _, listed := c.longs[long[:len(long)-1]]; len(long) > 1 && !listed {
-				assert.NotEqual(t, Allow, effect(t, p, line+" --"+long[:len(long)-1]+" x.md"), "%s --%s cut short", line, long)
+		for long := range longs {
+			if _, listed := longs[long[:len(long)-1]]; len(long) > 1 && !listed {
+				assert.NotEqual(t, policy.Allow, effect(t, p, line+" --"+long[:len(long)-1]+" x.md"), "%s --%s cut short", line, long)
 			}
-			assert.NotEqual(t, Allow, effect(t, p, line+" --"+long+"x x.md"), "%s --%sx", line, long)
+			assert.NotEqual(t, policy.Allow, effect(t, p, line+" --"+long+"x x.md"), "%s --%sx", line, long)
 		}
 	}
-	for name := range p.commands {
-		if c := p.commands.reader(name); c != nil {
+	for name := range commands.OwnTable(t) {
+		if c := commands.Reader(name); c != nil {
 			try(name, c)
 		}
 	}

@@ -1,9 +1,9 @@
-package policy
+package commands
 
 import "strings"
 
-func checkSleep(_ *commandLine, a *args) string {
-	if len(a.operands) != 1 || len(a.operands[0].text) > 4 || strings.Trim(a.operands[0].text, "0123456789.") != "" {
+func checkSleep(_ Secrets, a *Args) string {
+	if len(a.operands) != 1 || len(a.operands[0].Text) > 4 || strings.Trim(a.operands[0].Text, "0123456789.") != "" {
 		return "does not wait for a number of seconds"
 	}
 	return ""
@@ -11,7 +11,7 @@ func checkSleep(_ *commandLine, a *args) string {
 
 // checkPs allows process numbers only: with any other value ps reads its flags by other
 // rules, under which they show environments.
-func checkPs(_ *commandLine, a *args) string {
+func checkPs(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
 		if f.name == "p" && strings.Trim(f.value, "0123456789,") != "" {
 			return "names a process other than by its number"
@@ -22,9 +22,9 @@ func checkPs(_ *commandLine, a *args) string {
 
 // checkStrings refuses @FILE, even after --: strings reads flags and file names from
 // such a file and prints every word that is neither.
-func checkStrings(_ *commandLine, a *args) string {
+func checkStrings(_ Secrets, a *Args) string {
 	for _, o := range a.operands {
-		if o.lead || strings.HasPrefix(o.text, "@") {
+		if o.Lead || strings.HasPrefix(o.Text, "@") {
 			return "reads flags from a file"
 		}
 	}
@@ -32,7 +32,7 @@ func checkStrings(_ *commandLine, a *args) string {
 }
 
 // checkCommandV allows command -v and -V; without them command runs its operands.
-func checkCommandV(_ *commandLine, a *args) string {
+func checkCommandV(_ Secrets, a *Args) string {
 	if len(a.flags) == 0 {
 		return "runs another command"
 	}
@@ -40,8 +40,8 @@ func checkCommandV(_ *commandLine, a *args) string {
 }
 
 // checkDate allows printing a date; an operand without + sets the clock.
-func checkDate(_ *commandLine, a *args) string {
-	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].text, "+") {
+func checkDate(_ Secrets, a *Args) string {
+	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].Text, "+") {
 		return "could set the clock"
 	}
 	return ""
@@ -49,7 +49,7 @@ func checkDate(_ *commandLine, a *args) string {
 
 // checkDiff allows comparing files. Of two directories, diff prints the differences
 // between all their files, secrets too.
-func checkDiff(_ *commandLine, a *args) string {
+func checkDiff(_ Secrets, a *Args) string {
 	if a.has("q", "brief") {
 		return ""
 	}
@@ -57,7 +57,7 @@ func checkDiff(_ *commandLine, a *args) string {
 		return "reads whole directories, in which secrets may lie"
 	}
 	for _, o := range a.operands {
-		if o.text != "-" && !namesFile(o) {
+		if o.Text != "-" && !namesFile(o) {
 			return "may read whole directories, in which secrets may lie"
 		}
 	}

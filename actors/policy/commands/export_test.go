@@ -1,0 +1,39 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+)
+
+// OwnTable gives a test a command table of its own to change until the test ends.
+func OwnTable(t testing.TB) map[string]*Command {
+	shared, own := table, newTable()
+	table = func() map[string]*Command { return own }
+	t.Cleanup(func() { table = shared })
+	return own
+}
+
+// ListFlag adds a flag to the lists of an entry and lifts the entry's other bounds. A
+// flag with = takes a value.
+func (c *Command) ListFlag(flag string) {
+	name, _, value := strings.Cut(flag, "=")
+	switch long, isLong := strings.CutPrefix(name, "--"); {
+	case !isLong:
+		c.short += flag[1:2]
+	case value:
+		c.longs[long] = '='
+	default:
+		c.longs[long] = 0
+	}
+	c.operands, c.check, c.ordered = unlimited, nil, false
+}
+
+// Flags returns the listed letters and long flags of an entry; all means that the
+// command has no flags that matter.
+func (c *Command) Flags() (letters string, longs map[string]byte, all bool) {
+	letters = c.short + c.value + c.tail
+	if c.digits {
+		letters += "0123456789"
+	}
+	return letters, c.longs, c.raw
+}

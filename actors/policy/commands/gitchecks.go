@@ -1,0 +1,68 @@
+package commands
+
+import (
+	"regexp"
+	"strings"
+)
+
+var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
+
+// gitFormat refuses formats that verify signatures, which runs gpg, format names that
+// the configuration may define as such, and other spellings of --remerge-diff.
+func gitFormat(_ Secrets, a *Args) string {
+	for _, f := range a.flags {
+		switch f.name {
+		case "diff-merges":
+			if f.value == "r" || f.value == "remerge" {
+				return "repeats a merge, which can run a program"
+			}
+		case "format", "pretty":
+			if strings.Contains(f.value, "%G") || strings.Contains(strings.ToLower(f.value), "signature") {
+				return "its format verifies signatures, which runs a program"
+			}
+			if a.name != "branch" && a.name != "tag" && a.name != "for-each-ref" && !gitPretty.MatchString(f.value) {
+				return "its format is a name from the configuration"
+			}
+		case "sort":
+			if strings.Contains(strings.ToLower(f.value), "signature") {
+				return "sorts by signatures, which runs a program"
+			}
+		}
+	}
+	return ""
+}
+
+// gitRevision matches words that are plainly a commit and not a directory: a relative
+// revision, a hash, a version or a main branch.
+var gitRevision = regexp.MustCompile(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
+
+// gitDiff refuses two words that may be directories: outside a repository, git compares
+// all files in them, secrets too.
+func gitDiff(_ Secrets, a *Args) string {
+	dirs := 0
+	for _, o := range a.operands {
+		if !gitRevision.MatchString(o.Text) && !namesFile(o) {
+			dirs++
+		}
+	}
+	if len(a.operands) == 2 && dirs == 2 {
+		return "compares whole directories outside a repository, in which secrets may lie: write commits as A..B, paths as HEAD -- A B"
+	}
+	return ""
+}
+
+// gitBranch allows listing only: git creates a branch of the given name unless --list
+// makes the name a pattern. Old versions of git give -l another meaning.
+func gitBranch(s Secrets, a *Args) string {
+	if len(a.operands) > 0 && !a.has("list", "contains", "no-contains", "merged", "no-merged", "points-at") {
+		return "could make a branch"
+	}
+	return gitFormat(s, a)
+}
+
+func gitTag(s Secrets, a *Args) string {
+	if len(a.operands) > 0 && !a.has("l", "list", "contains", "no-contains", "merged", "no-merged", "points-at") {
+		return "could make a tag"
+	}
+	return gitFormat(s, a)
+}

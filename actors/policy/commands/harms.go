@@ -1,0 +1,96 @@
+package commands
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Harm is the harm that a command may do: its risk and the reason for a person.
+type Harm struct {
+	Risk schemas.Risk
+	Why  string
+}
+
+var (
+	deletes            = Harm{schemas.RiskMedium, "deletes files"}
+	destroys           = Harm{schemas.RiskHigh, "destroys data"}
+	writesDisk         = Harm{schemas.RiskHigh, "writes to a disk"}
+	writesFiles        = Harm{schemas.RiskMedium, "writes files"}
+	changesAccess      = Harm{schemas.RiskMedium, "changes who may use files"}
+	runsAsRoot         = Harm{schemas.RiskHigh, "runs as root"}
+	usesNetwork        = Harm{schemas.RiskMedium, "uses the network"}
+	runsRemotely       = Harm{schemas.RiskHigh, "runs on another machine"}
+	publishes          = Harm{schemas.RiskHigh, "publishes"}
+	discardsChanges    = Harm{schemas.RiskHigh, "discards changes"}
+	changesRepository  = Harm{schemas.RiskMedium, "changes the repository"}
+	changesSettings    = Harm{schemas.RiskHigh, "changes settings"}
+	stopsProcesses     = Harm{schemas.RiskMedium, "stops processes"}
+	stopsMachine       = Harm{schemas.RiskHigh, "stops the machine"}
+	installs           = Harm{schemas.RiskMedium, "installs software"}
+	runsProject        = Harm{schemas.RiskMedium, "runs the project's code"}
+	runsInlineCode     = Harm{schemas.RiskHigh, "runs code that the command holds"}
+	runsProgram        = Harm{schemas.RiskMedium, "runs a program"}
+	controlsContainers = Harm{schemas.RiskMedium, "controls containers"}
+	changesSystems     = Harm{schemas.RiskHigh, "changes other systems"}
+	showsSecrets       = Harm{schemas.RiskHigh, "shows secrets"}
+)
+
+// ProgramName returns the name by which the table knows a program: without its directory, in
+// lower case, without .exe.
+func ProgramName(name string) string {
+	name = pathname.Slashes(name)
+	return strings.TrimSuffix(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]), ".exe")
+}
+
+// Harms returns the harms that one command may do.
+func Harms(argv []string) []Harm {
+	name := ProgramName(argv[0])
+	known := Entry(name)
+	h := known.Harm
+	for n := 2; n <= 3 && n <= len(argv); n++ {
+		if more := Entry(name + " " + strings.Join(argv[1:n], " ")).Harm; more != (Harm{}) {
+			h = more
+		}
+	}
+	var out []Harm
+	switch gitRead := name == "git" && len(argv) > 1 && Reader("git "+argv[1]) != nil; {
+	case h == Harm{}, gitRead && h == changesRepository: // it only reads, or is refused for another reason
+	default:
+		out = append(out, h)
+	}
+	switch {
+	case h == deletes && slices.ContainsFunc(argv[1:], func(a string) bool { return strings.HasPrefix(a, "-") && strings.ContainsAny(a, "rRf") }):
+		out = append(out, Harm{schemas.RiskHigh, "deletes whole directories or without asking"})
+	case known.inline != "" && slices.Contains(argv[1:], known.inline):
+		out = append(out, runsInlineCode)
+	case name == "git" && slices.ContainsFunc(argv, func(a string) bool { return a == "--force" || a == "-f" || a == "--force-with-lease" || a == "--hard" }):
+		out = append(out, Harm{schemas.RiskHigh, "overwrites work that others may need"})
+	case name == "find" && slices.Contains(argv, "-delete"):
+		out = append(out, Harm{schemas.RiskHigh, "deletes files"})
+	case name == "sed" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasPrefix(a, "-i") || strings.HasPrefix(a, "--in-place") }):
+		out = append(out, writesFiles)
+	}
+	return out
+}
+
+// Boundable reports whether nod can tell what a command does: it is called by a plain
+// name, and the harm in its entry is at most of medium risk and is not to delete files,
+// use the network, install software or stop processes.
+func Boundable(argv []string) bool {
+	name := ProgramName(argv[0])
+	known := Entry(name)
+	if known.Interprets || known.Wraps || name == "nod" || !word.Plain(argv[0]) {
+		return false
+	}
+	for _, h := range Harms(argv) {
+		if h.Risk == schemas.RiskHigh || h == deletes || h == usesNetwork || h == installs || h == stopsProcesses {
+			return false
+		}
+	}
+	sets := slices.ContainsFunc(argv[1:], func(a string) bool { return !strings.HasPrefix(a, "-") && strings.Contains(a, "=") })
+	return known.Harm != (Harm{}) && !sets && !slices.Contains(argv, known.inline)
+}

@@ -1,0 +1,25 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Entries that contradict themselves would never take effect.
+func TestCommandTable(t *testing.T) {
+	for name, c := range newTable() {
+		words := strings.Fields(name)
+		assert.Equal(t, name, strings.Join(words, " "), "one space between words")
+		assert.LessOrEqual(t, len(words), 3, "%s: lookups stop after three words", name)
+		assert.True(t, c.runner || !c.target, "%s: a target without a runner", name)
+		assert.True(t, c.manyTargets || c.chooser == "", "%s: a chooser without targets", name)
+		flags := c.short + c.value + c.tail + c.long
+		assert.True(t, c.level != levelNone || flags == "" && c.operands == 0 && c.check == nil && !c.Special, "%s: flags without a level", name)
+		assert.True(t, !c.Special || flags == "", "%s: flags that its own grammar ignores", name)
+		for _, letter := range c.value + c.tail {
+			assert.NotContains(t, c.short, string(letter), "%s: with and without a value", name)
+		}
+	}
+}

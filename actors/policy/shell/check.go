@@ -1,0 +1,243 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
+)
+
+// checkCommand checks one command whose words are all known. It returns the reason to
+// ask, or "", and whether the reason is a secret.
+func (line *Line) checkCommand(words []word.Word) (string, bool) {
+	name := words[0]
+	if line.zsh && strings.HasPrefix(name.Text, "#") {
+		return "", false // Zsh finds no command of this name
+	}
+	if !name.Bare {
+		if name.Text == "[" && len(name.Text) == 1 && line.reader.Level >= commands.LevelReaders {
+			return line.testExpression(words[1:], true)
+		}
+		return "the command's name is quoted or a pattern", false
+	}
+	switch name.Text {
+	case "pushd", "popd":
+		line.Untracked = true
+	case "cd":
+		if line.reader.Level < commands.LevelReaders {
+			line.changeDir(words[1:]) // for the rules of the directory that it names
+		}
+	}
+	c := commands.Entry(name.Text)
+	if !c.AllowedAt(line.reader.Level) {
+		return unknownReader, false
+	}
+	if c.Special {
+		if check := grammars[name.Text]; check != nil {
+			return check(line, words[1:])
+		}
+		return unknownReader, false
+	}
+	a, why := c.Check(name.Text, words[1:], line)
+	if why != "" {
+		return why, line.AnySecret(words[1:], c.Text)
+	}
+	checked := words[1:]
+	switch {
+	case c.Loose:
+		checked = a.Paths()
+	case c.Lists:
+		checked = spelled(checked)
+	}
+	if w := line.firstSecret(checked, c.Text); w != "" {
+		return "names a secret, " + w, true
+	}
+	return "", false
+}
+
+// grammars check the commands whose flags and operands no list can tell. Each returns
+// the reason to ask, or "", and whether the reason is a secret.
+var grammars = map[string]func(line *Line, words []word.Word) (why string, secret bool){
+	"cd":      (*Line).changeDir,
+	"find":    (*Line).findFiles,
+	"git":     (*Line).git,
+	"rtk":     (*Line).rtk,
+	"test":    (*Line).testCommand,
+	"workmux": (*Line).workmux,
+}
+
+// spelled cuts each word off at its first segment with a wildcard, unless that segment
+// begins with a dot: other wildcards do not match hidden names, and a command that
+// prints names only reveals nothing else.
+func spelled(words []word.Word) []word.Word {
+	out := make([]word.Word, 0, len(words))
+	for _, w := range words {
+		if w.Glob {
+			for at := 0; ; {
+				end := strings.IndexByte(w.Text[at:], '/')
+				seg := w.Text[at:]
+				if end >= 0 {
+					seg = w.Text[at : at+end]
+				}
+				if pathname.IsGlob(seg) && seg[0] != '.' {
+					w.Text = w.Text[:at]
+					break
+				}
+				if end < 0 {
+					break
+				}
+				at += end + 1
+			}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// unknownReader is the reason to ask about a command that no preset in force allows.
+const unknownReader = "is not a command known to only read"
+
+// rtk allows the command rtk git, which shortens the output of git. Every other program
+// that rtk can run asks.
+func (line *Line) rtk(words []word.Word) (string, bool) {
+	if len(words) == 0 || words[0].Text != "git" {
+		return unknownReader, false
+	}
+	return line.git(words[1:])
+}
+
+// workmux allows the commands of workmux that show work trees and the output of their
+// agents.
+func (line *Line) workmux(words []word.Word) (string, bool) {
+	if len(words) == 0 {
+		return unknownReader, false
+	}
+	sub := commands.Reader("workmux " + words[0].Text)
+	if sub == nil {
+		return unknownReader, false
+	}
+	_, why := sub.Check("workmux", words[1:], line)
+	return why, false
+}
+
+// AnySecret reports whether a word may stand for a secret. With text set, only the words
+// that the shell expands count.
+func (line *Line) AnySecret(words []word.Word, text bool) bool {
+	return line.firstSecret(words, text) != ""
+}
+
+// firstSecret returns the first word that may stand for a secret, or "". Of a command
+// whose words are text, only the words that the shell expands count.
+func (line *Line) firstSecret(words []word.Word, text bool) string {
+	for _, w := range words {
+		if (!text || w.Glob || w.Tilde) && line.secretPath(w) {
+			return w.Text
+		}
+	}
+	return ""
+}
+
+// secretPath reports whether w, or a path after = or : in it, may stand for a secret or
+// a file of nod's own.
+func (line *Line) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
+
+// secretText checks t, and each piece of it between the signs that may start a path in
+// a word: --flag=PATH, REV:PATH, @PATH.
+func (line *Line) secretText(t string, dots bool) bool {
+	if line.secretIn(t, dots) {
+		return true
+	}
+	for _, piece := range pathname.Pieces(t)[1:] {
+		if line.secretIn(piece, dots) {
+			return true
+		}
+	}
+	return false
+}
+
+func (line *Line) secretIn(t string, dots bool) bool {
+	if t == "" || commands.IsCount("-"+t) {
+		return false
+	}
+	return line.reader.Secrets.MayBe(t, &line.Location, dots)
+}
+
+// SearchesPrivate reports whether a search of these paths, or of the current directory
+// if there are none, goes through a home directory or one that holds listed secrets.
+func (line *Line) SearchesPrivate(paths []word.Word) bool {
+	if len(paths) == 0 {
+		return line.reader.Secrets.MayLieBelow(".", &line.Location)
+	}
+	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.reader.Secrets.MayLieBelow(p.Text, &line.Location) })
+}
+
+// SecretFilter reports whether files that hold secrets may pass the filter of a search.
+func (line *Line) SecretFilter(filter string) bool {
+	return line.reader.Secrets.MayPass(filter, true)
+}
+
+// changeDir follows a change of directory. It may fail, so from there on the command
+// may run in the old and in the new directory.
+func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
+	defer func() { line.Untracked = line.Untracked || why != "" }()
+	if len(words) > 0 && words[0].Text == "--" {
+		words = words[1:]
+	}
+	if len(words) != 1 || words[0].Text == "" || words[0].Glob || strings.HasPrefix(words[0].Text, "-") || strings.HasPrefix(words[0].Text, "+") {
+		return "does not name one plain directory", false
+	}
+	if line.secretPath(words[0]) {
+		return "names a secret, " + words[0].Text, true
+	}
+	to := line.Resolve(words[0].Text)
+	if len(to) == 0 {
+		// From an unknown directory to an unknown one: no relative path can be checked
+		// any more, so use a directory that is in no project.
+		to = []string{"/?/" + pathname.Slashes(words[0].Text)}
+	}
+	if len(line.Dirs)+len(to) > 8 {
+		return "changes the directory too often to follow", false
+	}
+	if len(line.Dirs) == 0 {
+		line.Dirs = to
+	} else {
+		line.Dirs = append(line.Dirs[:len(line.Dirs):len(line.Dirs)], to...)
+	}
+	line.LeadsToSecret = line.reader.Secrets.MayLeadFrom(line.Dirs)
+	return "", false
+}
+
+func (line *Line) testCommand(words []word.Word) (string, bool) {
+	return line.testExpression(words, false)
+}
+
+// testExpression allows questions about files and comparisons of strings, in test or in
+// brackets. Other operators evaluate arithmetic in some shells, which can run commands.
+func (line *Line) testExpression(words []word.Word, bracket bool) (string, bool) {
+	if bracket {
+		if len(words) == 0 || words[len(words)-1].Text != "]" {
+			return "lacks its ]", false
+		}
+		words = words[:len(words)-1]
+	}
+	if len(words) > 0 && words[0].Text == "!" {
+		words = words[1:]
+	}
+	for _, w := range words {
+		if w.Glob {
+			return "tests a pattern, which may be several words", false
+		}
+	}
+	switch {
+	case len(words) == 2 && len(words[0].Text) == 2 && words[0].Text[0] == '-' && strings.IndexByte("efdrwxsLhzn", words[0].Text[1]) >= 0:
+		if line.secretPath(words[1]) {
+			return "names a secret, " + words[1].Text, true
+		}
+		return "", false
+	case len(words) == 3 && (words[1].Text == "=" || words[1].Text == "!=") && !strings.HasPrefix(words[0].Text, "-") && !strings.ContainsAny(words[0].Text, "()!"):
+		return "", false
+	}
+	return "is not a test known to be harmless", false
+}

@@ -1,0 +1,116 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
+	"github.com/nodbus/nod/actors/policy/shell/word"
+)
+
+// git allows the reading subcommands in a repository of the project. Git may still run
+// a program that the repository's configuration names (core.fsmonitor, diff.external, a
+// textconv); Harden rewrites the command to prevent that.
+func (line *Line) git(words []word.Word) (string, bool) {
+	dirs := line.Dirs
+	for len(words) > 0 && strings.HasPrefix(words[0].Text, "-") {
+		switch opt := words[0]; {
+		case opt.Text == "--no-pager", opt.Text == "-P", opt.Text == "--no-optional-locks", opt.Text == "--literal-pathspecs":
+			words = words[1:]
+		case opt.Text == "-c" && len(words) > 1 && (words[1].Text == noMonitor || words[1].Text == noSignature): // written by Harden
+			words = words[2:]
+		case opt.Text == "-C" && line.reader.Level >= commands.LevelReaders && len(words) > 1:
+			if words[1].Glob || !pathname.IsAbs(pathname.Slashes(words[1].Text)) && !words[1].Tilde || line.secretPath(words[1]) {
+				return "-C does not name the project or a directory in it in full", false
+			}
+			dirs, words = line.Resolve(words[1].Text), words[2:]
+			if len(dirs) == 0 {
+				return "-C names a directory that nod does not know", false
+			}
+		case opt.Text == "--version" && len(words) == 1:
+			return "", false
+		default:
+			return opt.Text + " before the subcommand can re-point git", false
+		}
+	}
+	here := line.Location
+	here.Dirs = dirs
+	if !here.StandsInProject() {
+		return "reads a repository outside the project, whose configuration can run programs", false
+	}
+	if !here.StandsAtTop() {
+		// Files in a project may come from strangers and look like a repository: git
+		// would obey its configuration, which can name programs to run.
+		return "a directory below the project may be a repository of its own, whose configuration can run programs: put -C and the project's path before the subcommand", false
+	}
+	if len(words) == 0 || words[0].Glob {
+		return "has no plain subcommand", false
+	}
+	sub, name := commands.Reader("git "+words[0].Text), words[0].Text
+	if len(words) > 1 && !words[1].Glob && commands.Reader("git "+name+" "+words[1].Text) != nil {
+		words = words[1:]
+		name += " " + words[0].Text
+		sub = commands.Reader("git " + name)
+	}
+	if sub == nil || !sub.AllowedAt(line.reader.Level) {
+		return name + " is not a subcommand known to only read", false
+	}
+	a, why := sub.Check(name, words[1:], line)
+	operands, checked := a.Paths(), words[1:]
+	if sub.Loose {
+		checked = operands
+	}
+	if sub.Text {
+		return why, false
+	}
+	for _, w := range checked {
+		if line.gitSecret(w.Text) {
+			return "names a secret, " + w.Text, true
+		}
+	}
+	if why == "" {
+		why = line.gitPaths(operands, &here)
+	}
+	return why, false
+}
+
+// gitSecret reports whether a word of git may name a secret. Git expands patterns by
+// itself and takes REV:PATH and :(magic)PATH.
+func (line *Line) gitSecret(t string) bool {
+	if strings.HasPrefix(t, ":!") || strings.HasPrefix(t, ":^") || strings.HasPrefix(t, "--") && !strings.Contains(t, "=") {
+		return false // excludes the path
+	}
+	if i := strings.LastIndexByte(t, ')'); i >= 0 && strings.HasPrefix(t, ":(") {
+		t = t[i+1:]
+	}
+	if i := strings.LastIndexByte(t, ':'); i >= 0 && i+1 < len(t) && line.secretIn(t[i+1:], true) {
+		return true
+	}
+	for strings.HasSuffix(t, "/*") || strings.HasSuffix(t, "/**") {
+		t = strings.TrimRight(t, "*/")
+	}
+	// Tracked files are meant to be shared, so a pattern asks only if it is about
+	// secrets, not if it merely could match one.
+	return !secrets.SourceGlob(t) && t != "*" && line.secretText(t, !strings.HasPrefix(t, "-"))
+}
+
+// gitPaths refuses paths outside the project: given such paths, git diff reads any
+// file.
+func (line *Line) gitPaths(words []word.Word, here *pathname.Location) string {
+	for _, w := range words {
+		t := w.Text
+		if strings.HasPrefix(t, ":(") && !strings.HasPrefix(t, ":(exclude)") && !strings.HasPrefix(t, ":(top)") {
+			return "uses a path form that nod does not follow"
+		}
+		if !w.Tilde && !pathname.IsAbs(pathname.Slashes(t)) && !strings.Contains("/"+pathname.Slashes(t)+"/", "/../") {
+			continue
+		}
+		all := here.Resolve(t)
+		if len(all) == 0 || slices.ContainsFunc(all, func(p string) bool { return !here.InTree(p) }) {
+			return "names a path outside the project"
+		}
+	}
+	return ""
+}

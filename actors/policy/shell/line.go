@@ -1,0 +1,339 @@
+// Package shell reads command lines: which of their commands are known to be harmless,
+// which files they may read, and which facts rules and people need about the rest.
+package shell
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
+	"github.com/nodbus/nod/actors/policy/shell/word"
+)
+
+// Bounds of a line to check. A longer line asks: people do not read such lines, and an
+// attacker could make the check slow.
+const (
+	maxCommand = 8 << 10 // bytes
+	maxNesting = 100     // brackets
+	maxJoints  = 400     // separators of commands
+	maxSpaces  = 1500
+)
+
+// tooMuch returns the reason why a command line is over a bound; "" if it is not.
+func tooMuch(src string) string {
+	if len(src) > maxCommand {
+		return "is too long to check"
+	}
+	var nesting, joints, spaces int
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '(', '{', '`', '[':
+			nesting++
+		case ';', '|', '&', '\n':
+			joints++
+		case ' ', '\t':
+			spaces++
+		}
+	}
+	if nesting > maxNesting || joints > maxJoints || spaces > maxSpaces {
+		return "has too many parts to check"
+	}
+	return ""
+}
+
+// Part is one simple command of a command line.
+type Part struct {
+	Words        []word.Word
+	Why          string // the reason to ask; "" if the command is known to be harmless
+	UnknownWords bool   // not all words are known, so no rule may allow it
+	Secret       bool   // names a secret
+	HasInput     bool   // reads the output of another part, or a file
+}
+
+// Argv returns the part's words if all are known and none is a pattern.
+func (p *Part) Argv() ([]string, bool) {
+	if p.UnknownWords || len(p.Words) == 0 {
+		return nil, false
+	}
+	out := make([]string, len(p.Words))
+	for i, w := range p.Words {
+		if w.Glob {
+			return nil, false
+		}
+		out[i] = w.Text
+	}
+	return out, true
+}
+
+// parsers holds parsers of Bash, because making one takes long.
+var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
+
+// Reader reads command lines under a preset. It must not be changed while it is in use.
+type Reader struct {
+	Level   commands.Level
+	Secrets *secrets.Names
+}
+
+// Line is one reading of a command line: a walk over its tree that knows a few forms and
+// refuses every other one.
+type Line struct {
+	pathname.Location
+	reader     *Reader
+	src        string
+	Parts      []Part
+	inputFiles []word.Word // files that redirections read
+	zshReading *Line       // the line as an interactive Zsh reads it, if that differs
+	Why        string      // the reason why the line as a whole asks; "" if there is none
+	secret     bool        // a redirection names a secret
+	Comments   bool        // holds a comment
+	simple     bool        // one command of plain words, for which no tree was parsed
+	Untracked  bool        // changes to a directory that nod cannot follow
+	zsh        bool        // read as an interactive Zsh does, for which # starts no comment
+}
+
+// Harmless reports whether the line runs only commands known to do no harm.
+func (line *Line) Harmless() bool {
+	for i := range line.Parts {
+		if line.Parts[i].Why != "" {
+			return false
+		}
+	}
+	return line.Why == "" && len(line.Parts) > 0
+}
+
+// NamesSecret reports whether the line is known to name a secret.
+func (line *Line) NamesSecret() bool {
+	for i := range line.Parts {
+		if line.Parts[i].Secret {
+			return true
+		}
+	}
+	return line.secret
+}
+
+// Reason returns the first reason to ask about the line; "" if there is none.
+func (line *Line) Reason() string {
+	if line.Why != "" {
+		return line.Why
+	}
+	for _, p := range line.Parts {
+		if p.Why != "" {
+			if len(p.Words) > 0 {
+				return p.Words[0].Text + ": " + p.Why
+			}
+			return p.Why
+		}
+	}
+	return ""
+}
+
+// plainWords splits a line that consists only of spaces and words that mean themselves
+// in every shell, as most commands do: for such a line, splitting does all that parsing
+// would. It returns nil for every other line.
+func plainWords(src string) []word.Word {
+	words := make([]word.Word, 0, 8)
+	for text := range strings.SplitSeq(src, " ") {
+		switch {
+		case text == "":
+		case !word.Plain(text), len(words) == 0 && strings.IndexByte(text, '=') >= 0:
+			return nil
+		default:
+			words = append(words, word.Word{Text: text, Bare: true})
+		}
+	}
+	if len(words) == 0 || syntax.IsKeyword(words[0].Text) {
+		return nil
+	}
+	return words
+}
+
+// Read parses and walks a command line. The tree is nil if the line cannot be
+// parsed or need not be.
+func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
+	line := &Line{Location: loc, reader: r, src: src}
+	if line.Why = tooMuch(src); line.Why != "" {
+		return line, nil
+	}
+	if line.Why = word.Hidden(src); line.Why != "" {
+		return line, nil
+	}
+	if words := plainWords(src); words != nil {
+		line.simple = true
+		line.addPart(Part{Words: words})
+		return line, nil
+	}
+	file := parse(src)
+	if file == nil {
+		line.Why = "cannot be parsed"
+		return line, nil
+	}
+	line.list(file.Stmts)
+	if strings.IndexByte(src, '#') >= 0 {
+		line.readCommentsAsZsh(file)
+	}
+	return line, file
+}
+
+// readCommentsAsZsh reads the line once more as an interactive Zsh does, which takes
+// comments for words.
+func (line *Line) readCommentsAsZsh(file *syntax.File) {
+	var b strings.Builder
+	last := 0
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.Comment); ok && int(c.Hash.Offset()) >= last {
+			b.WriteString(line.src[last:c.Hash.Offset()])
+			b.WriteByte('\\')
+			last = int(c.Hash.Offset())
+		}
+		return true
+	})
+	if line.Comments = b.Len() > 0; !line.Comments || !line.Harmless() {
+		return
+	}
+	b.WriteString(line.src[last:])
+	again := &Line{Location: line.Location, reader: line.reader, src: b.String(), zsh: true}
+	other := parse(again.src)
+	if other == nil {
+		line.Why = "an interactive Zsh takes the comment for words"
+		return
+	}
+	line.zshReading = again
+	again.list(other.Stmts)
+	if !again.Harmless() {
+		line.Why = "an interactive Zsh takes the comment for words: " + again.Reason()
+	}
+}
+
+// parse returns nil for text that is not Bash. It recovers from no error, because a
+// guess at the meaning of a line is not what the shell runs.
+func parse(src string) *syntax.File {
+	parser := parsers.Get().(*syntax.Parser)
+	file, err := parser.Parse(strings.NewReader(src), "")
+	parsers.Put(parser)
+	if err != nil {
+		return nil
+	}
+	return file
+}
+
+// Refuse makes the line as a whole ask, unless it already does for another reason.
+func (line *Line) Refuse(why string) {
+	if line.Why == "" {
+		line.Why = why
+	}
+}
+
+func (line *Line) list(stmts []*syntax.Stmt) {
+	for _, st := range stmts {
+		line.stmt(st)
+	}
+}
+
+func (line *Line) stmt(st *syntax.Stmt) {
+	switch {
+	case st.Background, st.Coprocess, st.Disown:
+		line.Refuse("runs in the background")
+	case st.Negated:
+		line.Refuse("negates a command")
+	}
+	from := len(line.Parts)
+	for _, r := range st.Redirs {
+		line.redirect(r)
+	}
+	switch c := st.Cmd.(type) {
+	case *syntax.CallExpr:
+		line.call(c)
+	case *syntax.BinaryCmd:
+		if chain := cdChain(c); chain != nil {
+			line.walkChain(chain)
+			break
+		}
+		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt && c.Op != syntax.Pipe {
+			line.Refuse("joins commands by " + c.Op.String())
+		}
+		line.stmt(c.X)
+		if c.Op != syntax.AndStmt && c.Op != syntax.OrStmt {
+			defer line.markInput(len(line.Parts))
+		}
+		line.stmt(c.Y)
+	case nil:
+		line.Refuse("has no command")
+	default:
+		line.Refuse("is more than simple commands joined by |, &&, || and ;")
+	}
+	if slices.ContainsFunc(st.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrIn }) {
+		line.markInput(from)
+	}
+}
+
+// cdChain returns the statements of cd DIR && a && b with an absolute DIR; nil for
+// every other line.
+func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
+	for c.Op == syntax.AndStmt {
+		chain = append(chain, c.Y)
+		if inner, ok := c.X.Cmd.(*syntax.BinaryCmd); ok && !c.X.Negated && len(c.X.Redirs) == 0 {
+			c = inner
+			continue
+		}
+		first, ok := c.X.Cmd.(*syntax.CallExpr)
+		if !ok || len(first.Assigns) > 0 || len(first.Args) != 2 || first.Args[0].Lit() != "cd" || !strings.HasPrefix(first.Args[1].Lit(), "/") {
+			return nil
+		}
+		chain = append(chain, c.X)
+		slices.Reverse(chain)
+		return chain
+	}
+	return nil
+}
+
+// walkChain checks the statements of a cdChain: all but the first run in the new
+// directory alone, because they do not run if cd fails.
+func (line *Line) walkChain(chain []*syntax.Stmt) {
+	was := line.Dirs
+	line.stmt(chain[0])
+	if to := line.Dirs[min(len(was), len(line.Dirs)):]; len(was) > 0 && len(to) > 0 {
+		line.Dirs, line.LeadsToSecret = slices.Clone(to), line.reader.Secrets.MayLeadFrom(to)
+	} else {
+		was = nil
+	}
+	line.list(chain[1:])
+	if was != nil {
+		for _, d := range line.Dirs {
+			if !slices.Contains(was, d) {
+				was = append(was[:len(was):len(was)], d)
+			}
+		}
+		line.Dirs, line.LeadsToSecret = was, line.reader.Secrets.MayLeadFrom(was)
+	}
+}
+
+func (line *Line) call(c *syntax.CallExpr) {
+	p := Part{Words: make([]word.Word, 0, len(c.Args))}
+	if len(c.Assigns) > 0 {
+		p.Why, p.UnknownWords = "sets a variable, which can change what a command does", true
+	}
+	for _, a := range c.Args {
+		w, why := word.Read(a, line.src)
+		if why != "" {
+			p.UnknownWords = true
+			if p.Why == "" {
+				p.Why = why
+			}
+		}
+		p.Words = append(p.Words, w)
+	}
+	line.addPart(p)
+}
+
+// addPart adds a simple command and checks it if its words are known.
+func (line *Line) addPart(p Part) {
+	if p.Why == "" {
+		p.Why, p.Secret = line.checkCommand(p.Words)
+	}
+	line.Parts = append(line.Parts, p)
+}

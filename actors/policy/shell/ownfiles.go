@@ -1,0 +1,128 @@
+package shell
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+)
+
+// ownShowCommands are nod's commands that only show. Every other command, known or not,
+// counts as one that decides, grants or configures.
+var ownShowCommands = map[string]bool{
+	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "--help": true, "--version": true, "-h": true,
+	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,
+	"session show": true, "settings show": true, "settings schema": true, "audit tail": true, "audit verify": true,
+}
+
+// The reasons to deny access to nod itself.
+const (
+	OwnCommandDenied = "agents may not run nod commands that decide, grant or configure"
+	OwnFilesDenied   = "agents may not write nod's own files"
+)
+
+// ownCommandText finds nod's commands that decide, grant or configure in a text that
+// cannot be parsed.
+var ownCommandText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
+
+func (f *Facts) ownCommand(argv []string) {
+	if b := commands.ProgramName(argv[0]); b != "nod" && !(b == "go" && slices.ContainsFunc(argv, func(a string) bool { return strings.HasSuffix(a, "cmd/nod") || strings.Contains(a, "cmd/nod@") })) {
+		return
+	}
+	if commands.ProgramName(argv[0]) == "go" {
+		if len(argv) < 2 || argv[1] != "run" {
+			return
+		}
+		i := slices.IndexFunc(argv, func(a string) bool { return strings.Contains(a, "cmd/nod") })
+		argv = argv[i:]
+	}
+	if len(argv) > 1 && argv[1] == "exec" { // nod exec runs the rest of its words
+		for i := range argv[2:] {
+			f.ownCommand(argv[2+i:])
+		}
+		return
+	}
+	verb := strings.Join(argv[1:min(len(argv), 3)], " ")
+	if len(argv) == 1 || ownShowCommands[verb] || ownShowCommands[argv[1]] {
+		return
+	}
+	f.Forbidden = OwnCommandDenied
+}
+
+// ownWrites denies a line that may write nod's own files: by a redirection into them,
+// or by a command other than a reader that names them.
+func (f *Facts) ownWrites(unparsed bool) {
+	at := *f.Location
+	for _, argv := range f.Commands {
+		if len(at.Dirs) < 4 && slices.Contains(argv, "-C") {
+			at.Dirs = append(at.Dirs[:len(at.Dirs):len(at.Dirs)], f.directoriesAfterC(argv)...)
+		}
+	}
+	own := func(p string) bool { return f.secrets.Own(p, &at) }
+	if slices.ContainsFunc(f.Writes, own) {
+		f.Forbidden = OwnFilesDenied
+	}
+	if !slices.ContainsFunc(f.Words, own) {
+		return
+	}
+	if unparsed {
+		f.Forbidden = OwnFilesDenied
+		return
+	}
+	inside := slices.ContainsFunc(f.Commands, func(a []string) bool { return a[0] == "cd" && slices.ContainsFunc(a, own) })
+	for _, argv := range f.Commands {
+		if (inside || slices.ContainsFunc(argv, own)) && !f.leavesOwnFiles(argv, inside) {
+			f.Forbidden = OwnFilesDenied
+			return
+		}
+	}
+}
+
+// directoriesAfterC returns the directories that -C of git, tar or make gives a
+// command's other words.
+func (f *Facts) directoriesAfterC(argv []string) []string {
+	to := *f.Location
+	for i := 0; i+1 < len(argv) && i < 12; i++ {
+		if argv[i] == "-C" {
+			to.Dirs = to.Resolve(argv[i+1])
+		}
+	}
+	return to.Dirs
+}
+
+// leavesOwnFiles reports whether a command, judged by its flags, writes none of the
+// files that it names: it is a reader, or it adds them to a repository. inside means
+// that the line runs in a directory of nod's own, in which adding to a repository
+// writes too.
+func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
+	switch argv[0] {
+	case "cd", "test", "[":
+		return true
+	case "git":
+		if len(argv) > 1 && (argv[1] == "add" || argv[1] == "commit") {
+			return !inside && commands.Entry("git "+argv[1]).Fits(argv[2:])
+		}
+		return f.gitOnlyReads(argv[1:])
+	}
+	c := commands.Reader(argv[0])
+	return c != nil && !strings.Contains(argv[0], " ") && c.Fits(argv[1:])
+}
+
+// gitOnlyReads reports whether words make git read. Options before the subcommand may
+// re-point git, but write nothing by themselves.
+func (f *Facts) gitOnlyReads(words []string) bool {
+	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
+		n := 1
+		if words[0] == "-C" || words[0] == "-c" {
+			n = 2
+		}
+		words = words[min(n, len(words)):]
+	}
+	for n := min(2, len(words)); n > 0; n-- {
+		if sub := commands.Reader("git " + strings.Join(words[:n], " ")); sub != nil {
+			return sub.Fits(words[n:])
+		}
+	}
+	return len(words) == 0
+}

@@ -1,0 +1,172 @@
+package shell
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/shell/word"
+)
+
+// ErrReadsUnknown makes nod ask about a line that may read more than its words name.
+var ErrReadsUnknown = errors.New("nod cannot tell which files it reads")
+
+// Disk gives Reads the facts about the files of the machine that a line runs on.
+// Its methods return an error if they cannot tell.
+type Disk interface {
+	// Links returns the names of the symbolic links in a directory.
+	Links(dir string) ([]string, error)
+	// WorkTree returns the top of the repository that git finds from dir, or dir itself
+	// if git finds none.
+	WorkTree(dir string) (string, error)
+}
+
+// Reads returns the paths that a harmless line may read: the directories that it may run
+// in, all paths that its words may name, and the whole work tree of a repository that
+// git reads. An error tells why the reads are unknown.
+func (line *Line) Reads(disk Disk) ([]string, error) {
+	r := readCollector{disk: disk, dirs: line.directories()}
+	r.paths = slices.Clone(r.dirs)
+	for ; line != nil; line = line.zshReading {
+		for i := range line.Parts {
+			if err := r.part(line.Parts[i].Words); err != nil {
+				return nil, err
+			}
+		}
+		for _, w := range line.inputFiles {
+			if err := r.word(w); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.Sort(r.paths)
+	return slices.Compact(r.paths), nil
+}
+
+// directories returns the directories that the line may run in. If a cd's path does not
+// exist without its "..", Bash follows it as it is written, so that path is included.
+func (line *Line) directories() []string {
+	dirs := slices.Clone(line.Dirs)
+	for i := range line.Parts {
+		if words := line.Parts[i].Words; words[0].Text == "cd" {
+			to := words[len(words)-1].Text
+			for _, d := range dirs {
+				dirs = append(dirs, joinPath(d, to))
+			}
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// joinPath returns p as a path from dir. It keeps "..", which a Resolver understands.
+func joinPath(dir, p string) string {
+	if path.IsAbs(p) {
+		return p
+	}
+	return dir + "/" + p
+}
+
+// readCollector collects the paths that a line may read.
+type readCollector struct {
+	disk  Disk
+	dirs  []string // directories that the line may run in
+	paths []string
+}
+
+func (r *readCollector) part(words []word.Word) error {
+	name := words[0].Text
+	if name == "rtk" { // shortens the output of git
+		name, words = "git", words[1:]
+	}
+	words = words[1:]
+	switch {
+	case name == "workmux": // shows what other agents read
+		return ErrReadsUnknown
+	case name == "find" && slices.ContainsFunc(words, func(w word.Word) bool { return w.Text == "-L" || w.Text == "-follow" }):
+		return ErrReadsUnknown
+	case commands.Entry(name).FollowsLinks(words):
+		return ErrReadsUnknown
+	case name == "git":
+		if err := r.repository(words); err != nil {
+			return err
+		}
+	}
+	for _, w := range words {
+		if err := r.word(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repository adds the work trees that git may find.
+func (r *readCollector) repository(words []word.Word) error {
+	dirs := slices.Clone(r.dirs)
+	for i, w := range words {
+		if w.Text == "-C" && i+1 < len(words) {
+			dirs = append(dirs, joinPath(r.dirs[0], words[i+1].Text))
+		}
+	}
+	for _, d := range dirs {
+		top, err := r.disk.WorkTree(d)
+		if err != nil {
+			return err
+		}
+		r.paths = append(r.paths, top)
+	}
+	return nil
+}
+
+// word adds the paths that a word may name from each directory: the word, and the text
+// after = or after the letters of a flag.
+func (r *readCollector) word(w word.Word) error {
+	texts := []string{w.Text}
+	if _, value, ok := strings.Cut(w.Text, "="); ok {
+		texts = append(texts, value)
+	}
+	if i := strings.IndexAny(w.Text, "/~."); strings.HasPrefix(w.Text, "-") && i > 0 {
+		texts = append(texts, w.Text[i:])
+	}
+	for _, t := range texts {
+		switch at := strings.IndexAny(t, "*?["); {
+		case t == "" || t == "/dev/null":
+		case strings.HasPrefix(t, "~"):
+			return ErrReadsUnknown
+		case !w.Glob || at < 0:
+			for _, d := range r.dirs {
+				r.paths = append(r.paths, joinPath(d, t))
+			}
+		case strings.Contains(t[at:], "/"):
+			return ErrReadsUnknown // any of the directories that match may be a link
+		default:
+			if err := r.pattern(t[:at], t[strings.LastIndexAny(t, "*?[]")+1:]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pattern adds the directory of a pattern, and the links in it that may match by their
+// beginning and end. The middle is not compared, because quotes may have made wildcards
+// literal there.
+func (r *readCollector) pattern(begin, end string) error {
+	in, begin := begin[:strings.LastIndexByte(begin, '/')+1], begin[strings.LastIndexByte(begin, '/')+1:]
+	for _, d := range r.dirs {
+		dir := joinPath(d, in)
+		links, err := r.disk.Links(dir)
+		if err != nil {
+			return err
+		}
+		r.paths = append(r.paths, dir)
+		for _, name := range links {
+			if low := strings.ToLower(name); strings.HasPrefix(low, strings.ToLower(begin)) && strings.HasSuffix(low, strings.ToLower(end)) {
+				r.paths = append(r.paths, dir+"/"+name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/schemas"
+)
+
+// riskRank orders the risks; -1 for an unknown one.
+func riskRank(r schemas.Risk) int {
+	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, r)
+}
+
+// Risk returns the worst risk of a command line and its reasons.
+func (f *Facts) Risk(line *Line) (schemas.Risk, []string) {
+	worst, why := schemas.RiskLow, []string(nil)
+	add := func(h commands.Harm) {
+		if riskRank(h.Risk) > riskRank(worst) {
+			worst = h.Risk
+		}
+		if !slices.Contains(why, h.Why) {
+			why = append(why, h.Why)
+		}
+	}
+	for _, argv := range f.Commands {
+		for _, h := range commands.Harms(argv) {
+			add(h)
+		}
+	}
+	if len(f.Writes) > 0 {
+		add(commands.Harm{Risk: schemas.RiskMedium, Why: "writes files"})
+	}
+	for _, w := range f.piped {
+		if commands.Entry(commands.ProgramName(w)).RunsInput() {
+			add(commands.Harm{Risk: schemas.RiskHigh, Why: "runs its input as code"})
+		}
+	}
+	for _, w := range append(f.Words[:len(f.Words):len(f.Words)], f.Writes...) {
+		if p := pathname.Slashes(w); (pathname.IsAbs(p) || strings.HasPrefix(p, "~") || strings.HasPrefix(p, "../")) && p != "/dev/null" && f.Location.Project != "" && !f.Location.InProject(p) {
+			add(commands.Harm{Risk: schemas.RiskMedium, Why: "outside the project"})
+			break
+		}
+	}
+	if line.NamesSecret() || slices.ContainsFunc(f.Words, func(w string) bool { return w != "" && f.secrets.MayBe(w, f.Location, false) }) {
+		add(commands.Harm{Risk: schemas.RiskHigh, Why: "touches a secret or settings"})
+	}
+	if f.Forbidden != "" {
+		add(commands.Harm{Risk: schemas.RiskHigh, Why: "changes nod itself"})
+	}
+	if f.subst {
+		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command inside another"})
+	}
+	if len(why) == 0 && !line.Harmless() {
+		add(commands.Harm{Risk: schemas.RiskMedium, Why: "runs a command that nod does not know to be harmless"})
+	}
+	return worst, why
+}
