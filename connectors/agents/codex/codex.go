@@ -40,10 +40,10 @@ const (
 
 // The reasons for a withdrawal, as people read them.
 var (
-	errServerGone = errors.New("Codex is gone")
-	errClientGone = errors.New("Codex's client is gone")
-	errResolved   = errors.New("Codex no longer waits for it")
-	errReused     = errors.New("Codex sent another request with the same id")
+	errServerGone = errors.New("the Codex server is gone")
+	errClientGone = errors.New("the client of the Codex server is gone")
+	errResolved   = errors.New("no longer needed by Codex")
+	errReused     = errors.New("replaced by a request of Codex with the same id")
 )
 
 type sidecar struct {
@@ -168,7 +168,7 @@ func (s *sidecar) passToClient(line []byte) {
 	}
 }
 
-// tellCodex writes a line to Codex. It only logs an error: if Codex is gone, its output
+// tellCodex writes a line to Codex. It only logs an error: if the Codex server is gone, its output
 // ends, too.
 func (s *sidecar) tellCodex(line []byte) {
 	if err := s.toServer.write(line); err != nil {

@@ -176,7 +176,7 @@ func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
 			r.says(line + "\n")
 			assert.Equal(t, line+"\n", r.reads())
 			r.answers <- nodtest.Answer{}
-			assert.Equal(t, "Codex no longer waits for it", r.withdrawn(p))
+			assert.Equal(t, "no longer needed by Codex", r.withdrawn(p))
 			r.sends("last\n")
 			assert.Equal(t, "last\n", r.heard(), "nothing was answered")
 		})
@@ -213,11 +213,11 @@ func TestEndings(t *testing.T) {
 		why  string
 		exit int
 	}{
-		"Codex ends":     {func(r *rig) { r.sends(`{"exit":42}` + "\n") }, "Codex is gone", 42},
-		"Codex dies":     {func(r *rig) { r.sends(`{"die":true}` + "\n") }, "Codex is gone", 137},
-		"the client":     {func(r *rig) { _ = r.in.Close() }, "Codex's client is gone", 0},
-		"it is stopped":  {func(r *rig) { r.cancel() }, "Codex is gone", 143},
-		"half an answer": {func(r *rig) { _, _ = io.WriteString(r.in, `{"exit":3}`); _ = r.in.Close() }, "Codex's client is gone", 3},
+		"Codex ends":     {func(r *rig) { r.sends(`{"exit":42}` + "\n") }, "the Codex server is gone", 42},
+		"Codex dies":     {func(r *rig) { r.sends(`{"die":true}` + "\n") }, "the Codex server is gone", 137},
+		"the client":     {func(r *rig) { _ = r.in.Close() }, "the client of the Codex server is gone", 0},
+		"it is stopped":  {func(r *rig) { r.cancel() }, "the Codex server is gone", 143},
+		"half an answer": {func(r *rig) { _, _ = io.WriteString(r.in, `{"exit":3}`); _ = r.in.Close() }, "the client of the Codex server is gone", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, codex.Options{})
@@ -248,7 +248,7 @@ func TestAnIdThatIsUsedTwiceIsDeclined(t *testing.T) {
 		assert.Equal(t, `{"id":1,"result":{"decision":"decline"}}`+"\n", r.heard())
 	}
 	r.answers <- nodtest.Answer{}
-	assert.Equal(t, "Codex sent another request with the same id", r.withdrawn(p))
+	assert.Equal(t, "replaced by a request of Codex with the same id", r.withdrawn(p))
 }
 
 func TestWithoutNod(t *testing.T) {
