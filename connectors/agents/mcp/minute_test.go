@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"flag"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
+var minute = flag.Bool("minute", false, "run the test that waits for more than a minute")
+
 // overAMinute is longer than clients wait for a sign of life.
 const overAMinute = 65 * time.Second
 
@@ -21,8 +24,8 @@ const overAMinute = 65 * time.Second
 // each transport and in either generation; over HTTP to a client that gives up
 // after a minute without data.
 func TestAWaitOfMoreThanAMinute(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left out of -short: it takes more than a minute of real time")
+	if !*minute {
+		t.Skip("it takes more than a minute of real time: -minute runs it, as .ci/run does")
 	}
 	t.Parallel()
 	late := make(chan struct{})
