@@ -36,7 +36,7 @@ var (
 	ErrDenied    = errors.New("permission was denied")
 	// ErrEdited means that the approver changed the input before allowing it. The
 	// agent may run the decision's UpdatedInput, and nothing else.
-	ErrEdited = errors.New("permission was given for another input")
+	ErrEdited = errors.New("the approver changed the input before allowing it")
 )
 
 // Err returns nil if d allows the request exactly as it was sent. Otherwise it

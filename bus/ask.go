@@ -253,7 +253,7 @@ func (a *Asker) watch(q *OpenRequest) {
 func (a *Asker) reaskSoon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A few requests are asked about sooner.
+	// Few requests need less spreading: about 100 ms each.
 	spread := min(reaskSpread, time.Duration(len(a.waiting)+1)*100*time.Millisecond)
 	for q := range a.waiting {
 		q.wait = reaskMin

@@ -28,8 +28,8 @@ type Store struct {
 }
 
 // OpenStore opens the stores, and makes the missing ones with this many replicas.
-// Existing stores are not changed. It waits, as long as ctx allows, for JetStream to be
-// ready.
+// Existing stores keep their replicas and limits; only their direct reads are switched on
+// or off (see allowDirect). It waits, as long as ctx allows, for JetStream to be ready.
 func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	s := &Store{conn: c}
 	open := func(config jetstream.StreamConfig, prefix string) (*kvStream, error) {

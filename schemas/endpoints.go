@@ -155,9 +155,10 @@ func Addresses() []Address {
 func (a Address) address() Address { return a }
 func (a Address) rows() []Message  { return a.messages }
 
-// Rights returns the subjects that callers of a role may publish on to call their
-// endpoints: "<verb>.%" and further tokens, with % for the caller's name and * for any
-// other token. A verb all of whose operations the role may call has one pattern.
+// Rights returns the patterns, without the prefix nod.v1., of the subjects that a role may
+// publish on to call its endpoints. % stands for the caller's name, * for any other token.
+// If the role may call every operation of a verb, there is one pattern for the verb, such
+// as "query.%.*"; otherwise there is one for each operation, such as "manage.%.freeze".
 func Rights(role Callers) []string {
 	var patterns []string
 	refused := map[string]bool{} // verbs that have an operation which the role may not call

@@ -140,9 +140,9 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent returns the first event of a request. If a client holds the input lock and
-// the request goes to phones or chats too, that is its escalation to them at notify;
-// otherwise it is the deadline.
+// firstEvent returns the first event of a request: the time to show it on phones and
+// chats, notify, if it goes there, a client holds the input lock and notify comes before
+// the deadline; otherwise the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {

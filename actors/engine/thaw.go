@@ -28,8 +28,8 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	return checkCodeWord(now, word)
 }
 
-// checkCodeWord refuses a thaw without the code word that the settings name for any risk.
-// It also refuses a word if the settings name none.
+// checkCodeWord refuses a thaw unless said is the code word of permissions.confirm, for
+// whichever risk it is named. It also refuses a word if the settings name none.
 func checkCodeWord(s *schemas.Settings, said string) error {
 	named := false
 	for _, c := range s.Confirms() {

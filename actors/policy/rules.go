@@ -47,7 +47,7 @@ func parseRule(text string) (rule, error) {
 		r.tool = strings.TrimSuffix(strings.TrimSuffix(r.tool, "*"), "__")
 		r.mcp = strings.Count(r.tool, "__") == 1
 		if !r.mcp && strings.HasSuffix(text, "*") {
-			return rule{}, fmt.Errorf("%q: name one MCP tool, or the server for all of its tools", text)
+			return rule{}, fmt.Errorf("%q: * cannot stand for a part of a tool's name: name one tool, or the server for all of its tools", text)
 		}
 		return r, nil
 	}

@@ -66,7 +66,7 @@ func TestAnotherMachineJoins(t *testing.T) {
 
 	_, stderr, code = there.Run("pending")
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "answer and manage there")
+	require.Contains(t, stderr, "answer and manage on that machine")
 	_, err = nats.Connect("nats://" + address)
 	require.ErrorContains(t, err, "certificate", "a client without TLS, or that trusts the system's authorities, cannot connect")
 

@@ -128,8 +128,8 @@ func (line *Line) AnySecret(words []word.Word, text bool) bool {
 	return line.firstSecret(words, text) != ""
 }
 
-// firstSecret returns the first word that may stand for a secret, or "". Of a command
-// whose words are text, only the words that the shell expands count.
+// firstSecret returns the first word that may stand for a secret, or "". If text is set,
+// the words are text and not paths, and only words with a glob or a tilde count.
 func (line *Line) firstSecret(words []word.Word, text bool) string {
 	for _, w := range words {
 		if (!text || w.Glob || w.Tilde) && line.secretPath(w) {

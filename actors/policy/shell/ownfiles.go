@@ -79,8 +79,9 @@ func (f *Facts) ownWrites(unparsed bool) {
 	}
 }
 
-// directoriesAfterC returns the directories that -C of git, tar or make gives a
-// command's other words.
+// directoriesAfterC returns the directories against which relative paths of argv may
+// resolve once each -C DIR is followed, as git, tar and make do. The -C of every command
+// counts: a directory too many can only make a call ask or be denied.
 func (f *Facts) directoriesAfterC(argv []string) []string {
 	to := *f.Location
 	for i := 0; i+1 < len(argv) && i < 12; i++ {

@@ -44,7 +44,7 @@ func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	s.items[itemKey(params, text(it["id"]))] = item{turn: text(params["turnId"]), changes: it["changes"]}
 }
 
-// itemCompleted withdraws the approvals of an item that is complete.
+// itemCompleted withdraws the pending approval requests of a completed item.
 func (s *sidecar) itemCompleted(params map[string]json.RawMessage) {
 	id := text(object(params["item"])["id"])
 	s.mu.Lock()

@@ -57,8 +57,8 @@ func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its caller never got its id") // on an error it ends at its deadline
 }
 
-// request parses a body and fills in the fields that it leaves out. It sets the agent,
-// and the machine and user of the caller.
+// request parses a body. Fields that the body leaves out get defaults: a new id, the time,
+// the agent's name, the caller's machine and, for a caller on this machine, its user.
 func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Request, error) {
 	var request schemas.Request
 	whole, named := withDefaults(body)
