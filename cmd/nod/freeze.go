@@ -16,7 +16,7 @@ import (
 type freezeTarget struct {
 	Agent   string `placeholder:"A" xor:"what" help:"Only this agent, by the name of its key."`
 	Session string `placeholder:"S" xor:"what" help:"Only this session."`
-	JSON    bool   `name:"json" help:"Print the freezes in force as JSON."`
+	JSON    bool   `name:"json" help:"Print the result as JSON: the freezes then in force."`
 }
 
 type freezeCmd struct {
