@@ -55,13 +55,12 @@ func (r *reader) May() (all []Pressable) {
 
 func (r *reader) Press(label string) {
 	r.t.Helper()
-	before := r.now()
+	before, sent := r.now(), r.messages()
 	for _, c := range before.Choices {
 		if c.Label == label {
 			r.True(r.Does(Ann, Act{Message: r.id, Press: c.Token}))
 		}
 	}
-	sent := r.messages()
 	r.waits("the effect of "+label, func() bool {
 		return r.Said() != nil || !sameChoices(before, r.now()) || r.messages() > sent
 	})
