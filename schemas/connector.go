@@ -26,6 +26,9 @@ const (
 	// outcome if Settled is set. The reply has another worker's claim if that is still
 	// valid, and no claim if there is nothing to show.
 	ShownClaim ShownOp = "claim"
+	// ShownRenew extends the claim of an attempt, if the entry still has it. It never
+	// claims an entry.
+	ShownRenew ShownOp = "renew"
 	ShownSet   ShownOp = "set" // by compare-and-set on Entry
 )
 

@@ -137,7 +137,7 @@ var refusals = map[string]string{
 	"settings-zero_seconds":         `permissions.connected_timeout_seconds: must be at least 1`,
 	"settings_change-none":          `settings: must be of type object, not null`,
 	"settings_state-revision":       `revision: must be at least 0`,
-	"shown-op":                      `op: must be one of get, claim, set`,
+	"shown-op":                      `op: must be one of get, claim, renew, set`,
 	"withdraw-session":              `session_id: must be 1 to 128 letters, digits, - or _`,
 }
 

@@ -160,14 +160,14 @@ func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Sho
 	return shown, err
 }
 
-// keepClaim runs call, and renews the claim until call returns. It does not take back a
-// claim that another worker has taken over; endClaim reports that.
+// keepClaim runs call, and renews the claim until call returns. A claim that has ended stays
+// ended; endClaim reports that.
 func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})
 	go func() {
 		defer close(renewed)
-		tick := time.NewTicker(c.renewClaim)
+		tick := time.NewTicker(c.renewClaimEvery)
 		defer tick.Stop()
 		for {
 			select {
@@ -175,10 +175,8 @@ func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 				return
 			case <-tick.C:
 			}
-			// The end of ctx must not interrupt a renewal, which could then arrive after
-			// the release and claim again.
-			hop, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.renewClaim)
-			if _, err := c.desk.claim(hop, &c.prompt, c.id, c.try); err != nil {
+			hop, cancel := context.WithTimeout(ctx, c.renewClaimEvery)
+			if err := c.desk.renewClaim(hop, &c.prompt, c.id, c.try); err != nil && ctx.Err() == nil {
 				c.log.Info("connector: a claim was not renewed; trying again", "key", c.prompt.Key(), "error", err)
 			}
 			cancel()

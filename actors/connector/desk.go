@@ -220,6 +220,15 @@ func (d *Desk) claim(ctx context.Context, p *schemas.Prompt, worker, try string)
 	})
 }
 
+// renewClaim extends the claim of an attempt, if the entry still has it.
+func (d *Desk) renewClaim(ctx context.Context, p *schemas.Prompt, worker, try string) error {
+	_, err := d.askShown(ctx, schemas.Shown{
+		Op: schemas.ShownRenew, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
+		Claim: &schemas.Claim{Worker: worker, Try: try},
+	})
+	return err
+}
+
 func (d *Desk) askShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
 	s.Type = schemas.TypeShown
 	var stored schemas.Shown

@@ -32,8 +32,8 @@ type Worker struct {
 	carrier people.Carrier
 	log     *slog.Logger
 	id      string
-	// renewClaim is how often a prompt's claim is renewed while the channel works.
-	renewClaim time.Duration
+	// renewClaimEvery is how often a prompt's claim is renewed while the channel works.
+	renewClaimEvery time.Duration
 	// recording is the context for storing the handles of sent messages. It ends
 	// carryTimeout after Stop was called.
 	recording    context.Context
@@ -67,7 +67,7 @@ func (w *Worker) start(ctx context.Context, conn *bus.Conn) error {
 	if err != nil {
 		return err
 	}
-	w.renewClaim = queue.AckWait() / 3
+	w.renewClaimEvery = queue.AckWait() / 3
 	stop, err := queue.Consume(w.accept)
 	if err != nil {
 		return err

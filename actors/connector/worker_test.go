@@ -414,3 +414,29 @@ func TestAChannelWithoutHandlesShowsTheOutcome(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, said, *r.wait(p.sent).Decision)
 }
+
+// A renewal that arrives after its claim was released does not claim the entry again, which
+// would keep all workers from it.
+func TestARenewalThatComesLateClaimsNothing(t *testing.T) {
+	r, p := newRig(t), newPager()
+	r.work(p)
+	asked := r.ask()
+	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
+	require.NoError(t, err)
+	defer conn.Close()
+	call := func(s schemas.Shown) (stored schemas.Shown) {
+		s.Type, s.Recipient, s.SessionID, s.PendingID = schemas.TypeShown, "a recipient without a worker", asked.Receipt.SessionID, asked.Receipt.PendingID
+		require.NoError(t, conn.CallInto(r.ctx, schemas.ShownSubject("pager"), s, &stored))
+		return stored
+	}
+	attempt := &schemas.Claim{Worker: "w", Try: "t"}
+	claimed := call(schemas.Shown{Op: schemas.ShownClaim, Revision: asked.Receipt.Revision, Claim: attempt})
+	renewed := call(schemas.Shown{Op: schemas.ShownRenew, Claim: attempt})
+	require.True(t, renewed.Claim.Until.After(claimed.Claim.Until))
+
+	renewed.Op, renewed.Claim = schemas.ShownSet, nil
+	released := call(renewed)
+	late := call(schemas.Shown{Op: schemas.ShownRenew, Claim: attempt})
+	require.Nil(t, late.Claim)
+	require.Equal(t, released.Entry, late.Entry, "nothing was written")
+}

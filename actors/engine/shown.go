@@ -19,6 +19,8 @@ const (
 	settledFor = bus.Retention + time.Hour
 )
 
+var errNoClaim = schemas.Errorf(schemas.CodeValidation, "claim: is missing")
+
 // shownKey is the key of the entry for one recipient and one request. A recipient that cannot
 // be part of a key is replaced by a token.
 func shownKey(connector, recipient, key string) string {
@@ -36,6 +38,8 @@ func (e *connectors) shown(ctx context.Context, c *caller, s *schemas.Shown) (sc
 		stored, err = e.readShown(ctx, key, s)
 	case schemas.ShownClaim:
 		stored, err = e.claimShown(ctx, key, s)
+	case schemas.ShownRenew:
+		stored, err = e.renewShown(ctx, key, s)
 	default:
 		stored, err = e.putShown(ctx, key, *s)
 	}
@@ -73,13 +77,12 @@ func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) 
 }
 
 // claimShown stores the claim of one try of a worker, before the try sends anything: if
-// the try never reports, its prompt may have been sent. The same try calls it again to
-// renew the claim. While another worker's claim lasts, the entry is returned with that
-// claim. The entry is returned without a claim if there is nothing to send: this version
-// is shown, or the request has ended before anything was sent.
+// the try never reports, its prompt may have been sent. While another worker's claim lasts,
+// the entry is returned with that claim. The entry is returned without a claim if there is
+// nothing to send: this version is shown, or the request has ended before anything was sent.
 func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil {
-		return *s, schemas.Errorf(schemas.CodeValidation, "claim: is missing")
+		return *s, errNoClaim
 	}
 	for {
 		stored, err := e.readShown(ctx, key, s)
@@ -87,19 +90,8 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 			return stored, err
 		}
 		now := e.clock.now()
-		claim := schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.AckWait)}
-		if held := stored.Claim; held != nil {
-			switch {
-			case held.Try == claim.Try:
-				stored.Op, stored.Claim = schemas.ShownSet, &claim
-				stored, err = e.putShown(ctx, key, stored)
-				if errors.Is(err, bus.ErrMoved) {
-					continue
-				}
-				return stored, err
-			case held.Worker != claim.Worker && now.Before(held.Until):
-				return stored, nil
-			}
+		if held := stored.Claim; held != nil && (held.Try == s.Claim.Try || held.Worker != s.Claim.Worker && now.Before(held.Until)) {
+			return stored, nil
 		}
 		mayBeThere := stored.Repeat || stored.Claim != nil && stored.Revision == 0
 		next := stored
@@ -117,11 +109,30 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 		if s.Settled && stored.Revision == 0 && !mayBeThere { // a prompt in the queue will find it
 			next.Settled, next.Revision = true, s.Revision
 		} else {
-			next.Claim = &claim
+			next.Claim = &schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.AckWait)}
 		}
 		next, err = e.putShown(ctx, key, next)
 		if !errors.Is(err, bus.ErrMoved) {
 			return next, err
+		}
+	}
+}
+
+// renewShown extends the claim of a try that is still sending. An entry that does not have
+// this claim any more is returned as it is.
+func (e *connectors) renewShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
+	if s.Claim == nil {
+		return *s, errNoClaim
+	}
+	for {
+		stored, err := e.readShown(ctx, key, s)
+		if err != nil || stored.Claim == nil || stored.Claim.Try != s.Claim.Try {
+			return stored, err
+		}
+		stored.Op, stored.Claim.Until = schemas.ShownSet, e.clock.now().Add(e.AckWait)
+		stored, err = e.putShown(ctx, key, stored)
+		if !errors.Is(err, bus.ErrMoved) {
+			return stored, err
 		}
 	}
 }
