@@ -67,10 +67,10 @@ func (n *activityBuffer) take() []schemas.Session {
 	return due
 }
 
-// heard handles a reported change in the store. If another engine has written another
+// changed handles a reported change in the store. If another engine has written another
 // session of an agent, this engine no longer knows the last active one, and stores the
 // next activity at once.
-func (n *activityBuffer) heard(key string, _ uint64) {
+func (n *activityBuffer) changed(key string, _ uint64) {
 	name, ok := strings.CutPrefix(key, "active.")
 	if !ok {
 		return

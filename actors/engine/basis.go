@@ -69,7 +69,7 @@ func (e *holdings) confirmBasis(ctx context.Context, b basis) (bool, error) {
 			if owner, _, standing := splitStanding(keys[i]); standing {
 				e.standing.doubt(owner)
 			} else {
-				e.cache.forget(keys[i])
+				e.sessionCache.forget(keys[i])
 			}
 			continue
 		}

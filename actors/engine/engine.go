@@ -99,15 +99,16 @@ type base struct {
 	sessions *actors.Lanes // by call
 	outbox   *actors.Lanes // by record: the effects of its newest version
 
-	settings settings
-	retained retention
-	freezes  freezeState
-	clock    clock
-	cache    sessionCache
-	standing standingCache
-	activity activityBuffer
-	counts   openCounts
-	service  *bus.Service
+	settings     settings
+	freezes      freezeState
+	sessionCache watchedCache[schemas.Session]
+	lockCache    watchedCache[*schemas.Lock]
+	standing     standingCache
+	retained     retention
+	clock        clock
+	activity     activityBuffer
+	counts       openCounts
+	service      *bus.Service
 
 	background context.Context // of the work beside calls; ends with Stop
 	tasks      sync.WaitGroup
@@ -167,6 +168,8 @@ type admin struct {
 // newEngine connects the parts.
 func newEngine(o Options) *Engine {
 	b := &base{Options: o}
+	b.settings.read, b.freezes.read = b.loadSettings, b.loadFreezes
+	b.sessionCache.read, b.lockCache.read = b.loadSession, b.loadLock
 	h := &holdings{b}
 	l := &recordLife{b, h}
 	f := &effects{base: b, holdings: h, life: l}
@@ -252,22 +255,23 @@ func (e *Engine) run(ctx context.Context) error {
 
 // watch starts to follow changes of settings, sessions and presence.
 func (e *Engine) watch(ctx, background context.Context) error {
-	for bucket, changed := range map[*bus.Bucket]func(key string, revision uint64){
-		e.store.Settings: func(string, uint64) { e.settingsChanged() },
-		e.store.Sessions: func(key string, revision uint64) {
-			e.cache.changed(key, revision)
-			e.standing.changed(key, revision)
-		},
-		e.store.Presence: func(key string, revision uint64) {
-			e.activity.heard(key, revision)
-			e.cache.forget(key)
-		},
+	for bucket, caches := range map[*bus.Bucket][]watcher{
+		e.store.Settings: {&e.settings, &e.freezes, refresher{e.base}},
+		e.store.Sessions: {&e.sessionCache, &e.standing},
+		e.store.Presence: {&e.lockCache, &e.activity},
 	} {
+		changed := func(key string, revision uint64) {
+			for _, c := range caches {
+				c.changed(key, revision)
+			}
+		}
 		if err := bus.Retry(ctx, func(context.Context) error { return bucket.Watch(background, changed) }); err != nil {
 			return err
 		}
+		for _, c := range caches {
+			e.stop = append(e.stop, e.Store.OnReconnect(c.missed))
+		}
 	}
-	e.stop = append(e.stop, e.Store.OnReconnect(e.cache.missed), e.Store.OnReconnect(e.standing.missed), e.Store.OnReconnect(e.activity.missed), e.Store.OnReconnect(e.settingsChanged))
 	var newest uint64
 	err := bus.Retry(ctx, func(ctx context.Context) (err error) {
 		newest, err = e.store.Sessions.Newest(ctx)
@@ -276,10 +280,23 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.cache.changed("", newest) // changes before the watch are not reported
+	e.sessionCache.changed("", newest) // changes before the watch are not reported
 	// Read settings and freezes again: they may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }
+
+// watcher follows the keys of a bucket.
+type watcher interface {
+	changed(key string, revision uint64)
+	// missed is called after a reconnection: reports of changes may have been lost.
+	missed()
+}
+
+// refresher reads settings and freezes as soon as they have changed.
+type refresher struct{ *base }
+
+func (r refresher) changed(string, uint64) { r.refresh(context.Background()) }
+func (r refresher) missed()                { r.refresh(context.Background()) }
 
 // every calls f each time d has passed, until ctx ends.
 func (e *base) every(ctx context.Context, d time.Duration, f func(context.Context)) {
@@ -321,7 +338,7 @@ func (e *Engine) halt(ctx context.Context) error {
 
 // stats returns the engine's revisions, for the service's statistics.
 func (e *Engine) stats() any {
-	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.cache.newest()}
+	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.sessionCache.newest()}
 }
 
 // deliveryJob handles a queue's message in a lane. The message is delivered again unless

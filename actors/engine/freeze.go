@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -17,12 +16,12 @@ import (
 // frozenKey is the key of permission_settings under which the freezes are stored.
 const frozenKey = "frozen"
 
-// freezeState holds this engine's copy of the freezes, and counts the requests that are
-// being checked by them.
+// freezeState holds the freezes in force on this engine, the newest ones that it has read,
+// and counts the requests that are being checked by them.
 type freezeState struct {
-	current atomic.Pointer[freezeSnapshot]
+	watchedCache[schemas.FreezeState]
 
-	mu      sync.Mutex
+	checks  sync.Mutex
 	entered map[uint64]int // requests in progress, by the revision of the freezes that they are checked against
 }
 
@@ -32,21 +31,24 @@ type freezeSnapshot struct {
 	read time.Time
 }
 
-func (b *freezeState) now() *freezeSnapshot { return b.current.Load() }
+func (b *freezeState) now() *freezeSnapshot {
+	r := b.last(frozenKey)
+	return &freezeSnapshot{r.value, r.began}
+}
 
 // enter returns the freezes to check a request by. The caller must call leave once these
 // can no longer allow the request.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.checks.Lock()
+	defer b.checks.Unlock()
 	now = b.now()
 	if b.entered == nil {
 		b.entered = map[uint64]int{}
 	}
 	b.entered[now.Revision]++
 	return now, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
+		b.checks.Lock()
+		defer b.checks.Unlock()
 		if b.entered[now.Revision]--; b.entered[now.Revision] == 0 {
 			delete(b.entered, now.Revision)
 		}
@@ -56,8 +58,8 @@ func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 // obeyed returns the oldest revision of the freezes against which a request in progress
 // was checked: all later decisions obey at least that revision.
 func (b *freezeState) obeyed() uint64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.checks.Lock()
+	defer b.checks.Unlock()
 	revision := b.now().Revision
 	for r := range b.entered {
 		revision = min(revision, r)
@@ -65,26 +67,18 @@ func (b *freezeState) obeyed() uint64 {
 	return revision
 }
 
-// readFrozen reads the freezes from the store.
-func (e *base) readFrozen(ctx context.Context) error {
-	read := time.Now()
+// loadFreezes reads the freezes from the store, for the cache.
+func (e *base) loadFreezes(ctx context.Context, key string, _ *reading[schemas.FreezeState]) (schemas.FreezeState, uint64, error) {
 	var f schemas.FreezeState
-	revision, err := e.store.Settings.Get(ctx, frozenKey, &f)
-	if err != nil && !errors.Is(err, bus.ErrNotFound) {
-		return err
-	}
+	revision, err := e.store.Settings.Get(ctx, key, &f)
 	f.Revision = revision
-	for {
-		// A reader that is slower than another must not replace newer freezes by older
-		// ones, or prevent newer ones.
-		old := e.freezes.now()
-		if old != nil && (revision < old.Revision || revision == old.Revision && !old.read.Before(read)) {
-			return nil
-		}
-		if e.freezes.current.CompareAndSwap(old, &freezeSnapshot{f, read}) {
-			return nil
-		}
-	}
+	return f, revision, ignoreNotFound(err)
+}
+
+// readFrozen reads the freezes from the store, and puts them in force.
+func (e *base) readFrozen(ctx context.Context) error {
+	_, err := e.freezes.renew(ctx, frozenKey)
+	return err
 }
 
 // obeyWithin is how long a freeze waits until all engines obey it; the reply names the

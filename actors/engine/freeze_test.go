@@ -2,6 +2,7 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +14,7 @@ import (
 func TestAFreezeIsObeyedWhenWhatWasJudgedBeforeIsOver(t *testing.T) {
 	var b freezeState
 	at := func(revision uint64) {
-		b.current.Store(&freezeSnapshot{FreezeState: schemas.FreezeState{Revision: revision}})
+		cacheReading(&b.watchedCache, frozenKey, reading[schemas.FreezeState]{schemas.FreezeState{Revision: revision}, revision, time.Now()})
 	}
 	at(1)
 	_, first := b.enter()

@@ -41,7 +41,7 @@ func newStageBench(t *testing.T, settings, command string) *stageBench {
 	b.NoError(err)
 	now := time.Now()
 	b.e.clock.last.Store(&clockReading{Reading: bus.Reading{Broker: now, At: now}, wall: now})
-	b.e.freezes.current.Store(&freezeSnapshot{read: now})
+	cacheReading(&b.e.freezes.watchedCache, frozenKey, reading[schemas.FreezeState]{began: now})
 	details, err := json.Marshal(map[string]string{"command": command, "cwd": "/w"})
 	b.NoError(err)
 	b.s = &askState{
@@ -136,7 +136,7 @@ func TestAnAllowIsConfirmed(t *testing.T) {
 	b.e.clock.read = func(context.Context) (bus.Reading, error) {
 		return bus.Reading{Broker: time.Now(), At: time.Now()}, nil
 	}
-	b.e.cache.reading(sessionKey("S"))(schemas.Session{SessionID: "S", Agent: "claude", Background: true})
+	cacheReading(&b.e.sessionCache, sessionKey("S"), reading[schemas.Session]{value: schemas.Session{SessionID: "S", Agent: "claude", Background: true}, began: time.Now()})
 	for _, owner := range []string{sessionKey("S"), agentKey("claude")} {
 		o := b.e.standing.owner(owner)
 		o.now, o.until = collect(nil, time.Now()), time.Now().Add(time.Hour)

@@ -91,7 +91,7 @@ func (e *connectors) updateLock(ctx context.Context, p *schemas.Presence, mine s
 	if err != nil && !free {
 		return mine, err
 	}
-	defer e.cache.forget(lockKey(p.SessionID))
+	defer e.lockCache.forget(lockKey(p.SessionID))
 	ours := !free && held.ClientID == p.ClientID && held.Holder == mine.Holder
 	switch {
 	case ours && (p.Op == schemas.PresenceUnlock || p.Op == schemas.PresenceLeave):

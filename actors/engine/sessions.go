@@ -25,25 +25,22 @@ func sessionKey(session string) string { return "session." + session }
 // session is in use.
 func (e *holdings) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	for {
-		var s schemas.Session
 		now := e.clock.now()
-		keep := e.cache.reading(sessionKey(session))
-		revision, err := e.store.Sessions.Get(ctx, sessionKey(session), &s)
+		known, err := e.sessionCache.renew(ctx, sessionKey(session))
+		s := known.value
 		switch {
 		case errors.Is(err, bus.ErrNotFound):
 			s = schemas.Session{Type: schemas.TypeSession, SessionID: session, CreatedAt: now}
 		case err != nil:
 			return s, err
 		case s.Agent != "" && s.Agent != agent, s.Agent == agent && now.Sub(s.ActiveAt) < sessionFresh && !lacksUser(&s, user):
-			s.Revision = revision
-			keep(s)
 			return s, nil
 		}
 		s.Agent, s.ActiveAt, s.Revision = agent, now, 0
 		if lacksUser(&s, user) {
 			s.User = user
 		}
-		_, err = e.putSession(ctx, sessionKey(session), s, revision, sessionKept)
+		_, err = e.putSession(ctx, sessionKey(session), s, known.revision, sessionKept)
 		if !errors.Is(err, bus.ErrMoved) {
 			return s, err
 		}

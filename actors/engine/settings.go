@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -25,12 +24,15 @@ type settingsSnapshot struct {
 	read     time.Time                // the last time at which they were known to be the newest
 }
 
-// settings holds the settings in force on this engine.
-type settings struct {
-	current atomic.Pointer[settingsSnapshot]
-}
+// settings are the settings in force on this engine: the newest ones that it has read.
+type settings struct{ watchedCache[settingsSnapshot] }
 
-func (s *settings) now() settingsSnapshot { return *s.current.Load() }
+func (s *settings) now() settingsSnapshot {
+	r := s.last(settingsKey)
+	now := r.value
+	now.revision, now.read = r.revision, r.began
+	return now
+}
 
 // compile checks a settings.json, the settings of the engine's channels included.
 func (e *base) compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
@@ -45,35 +47,31 @@ func (e *base) compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 	return &s, p, nil
 }
 
-// readSettings reads the settings that are in force. If none are stored, empty settings
-// are in force, under which no person may answer.
-func (e *base) readSettings(ctx context.Context) error {
-	read := time.Now()
-	old := e.settings.current.Load() // before the reading, so that a slower reader does not bring back older settings
-	data, revision, err := e.store.Settings.Document(ctx, settingsKey)
+// loadSettings reads the settings from the store and compiles them, for the cache. If none
+// are stored, empty settings are in force, under which no person may answer.
+func (e *base) loadSettings(ctx context.Context, key string, last *reading[settingsSnapshot]) (settingsSnapshot, uint64, error) {
+	data, revision, err := e.store.Settings.Document(ctx, key)
 	if errors.Is(err, bus.ErrNotFound) {
 		data, err = []byte("{}"), nil
 	}
 	if err != nil {
-		return err
+		return settingsSnapshot{}, 0, err
 	}
-	if old != nil && old.revision == revision {
-		same := *old
-		same.read = read
-		e.settings.current.CompareAndSwap(old, &same)
-		return nil
+	if last != nil && last.revision == revision {
+		return last.value, revision, nil
 	}
 	s, p, err := e.compile(data)
 	if err != nil {
-		return fmt.Errorf("the stored settings (revision %d) are not valid: %w", revision, err)
+		return settingsSnapshot{}, 0, fmt.Errorf("the stored settings (revision %d) are not valid: %w", revision, err)
 	}
-	if p, err = p.Guard(e.Own...); err != nil {
-		return err
-	}
-	if !e.settings.current.CompareAndSwap(old, &settingsSnapshot{revision, s, p, needsOf(s), read}) {
-		return e.readSettings(ctx) // another reader was faster, and may have read older settings
-	}
-	return nil
+	p, err = p.Guard(e.Own...)
+	return settingsSnapshot{settings: s, policy: p, needs: needsOf(s)}, revision, err
+}
+
+// readSettings reads the settings from the store, and puts them in force.
+func (e *base) readSettings(ctx context.Context) error {
+	_, err := e.settings.renew(ctx, settingsKey)
+	return err
 }
 
 // refresh reads settings and freezes in the background. If that fails, the old ones stay
@@ -85,8 +83,6 @@ func (e *base) refresh(ctx context.Context) {
 		e.Log.Warn("engine: settings were not read; the ones in force stay", "error", err)
 	}
 }
-
-func (e *base) settingsChanged() { e.refresh(context.Background()) }
 
 // SettingsRevision returns the revision of the settings in force; 0 means that none are
 // stored.

@@ -4,116 +4,36 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
 
-const (
-	// knownKept bounds the entries of a cache. knownFor bounds the age of an entry,
-	// because a watch can stop without an error, for example if its stream has lost its
-	// newest messages.
-	knownKept = 16384
-	knownFor  = 15 * time.Second
-)
-
-// sessionCache caches sessions, and which input locks are free, until this engine changes
-// them or the broker reports a change. It may be out of date for a moment, so an allow by
-// a session's permissions is confirmed at the store first. The owner's change of a
-// session returns only when every engine has received it.
-type sessionCache struct {
-	mu       sync.Mutex
-	sessions map[string]cacheEntry // by key; under a lock's key: no client holds the lock
-	readings map[string]uint64     // by key, the number of the newest reading in progress
-	begun    uint64                // the number of readings begun
-	revision uint64                // of the newest change that the broker has reported
-	unsure   time.Time             // reports of changes may be lost until then
+// loadSession reads a session or an agent's key from the store, for the cache.
+func (e *base) loadSession(ctx context.Context, key string, _ *reading[schemas.Session]) (schemas.Session, uint64, error) {
+	var s schemas.Session
+	revision, err := e.store.Sessions.Get(ctx, key, &s)
+	s.Revision = revision
+	return s, revision, err
 }
 
-// cacheEntry is a session, and the time until which it may be used.
-type cacheEntry struct {
-	session schemas.Session
-	until   time.Time
-}
-
-// session returns the session cached under a key, and whether there is one.
-func (k *sessionCache) session(key string) (schemas.Session, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	r, ok := k.sessions[key]
-	if !ok || !time.Now().Before(r.until) {
-		return schemas.Session{}, false
+// loadLock reads the input lock of a session from the store, for the cache: nil if no client
+// holds it.
+func (e *base) loadLock(ctx context.Context, key string, _ *reading[*schemas.Lock]) (*schemas.Lock, uint64, error) {
+	var lock schemas.Lock
+	revision, err := e.store.Presence.Get(ctx, key, &lock)
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil, revision, nil
 	}
-	return r.session, true
-}
-
-// reading announces that the caller now reads a key. The caller passes the value to keep,
-// which caches it unless the key has changed since.
-func (k *sessionCache) reading(key string) (keep func(schemas.Session)) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.readings == nil || len(k.readings) >= knownKept { // some readings fail, and are never kept
-		k.readings = map[string]uint64{}
-	}
-	k.begun++
-	begun, until := k.begun, time.Now().Add(knownFor)
-	k.readings[key] = begun
-	return func(s schemas.Session) { k.remember(key, cacheEntry{s, until}, begun) }
-}
-
-func (k *sessionCache) remember(key string, r cacheEntry, begun uint64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.readings[key] != begun || time.Now().Before(k.unsure) {
-		return
-	}
-	delete(k.readings, key)
-	if k.sessions == nil || len(k.sessions) >= knownKept {
-		k.sessions = map[string]cacheEntry{}
-	}
-	k.sessions[key] = r
-}
-
-// changed drops a key when the broker reports a change of it.
-func (k *sessionCache) changed(key string, revision uint64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.revision = max(k.revision, revision)
-	k.drop(key)
-}
-
-// forget drops a key that this engine changes, without waiting for the broker's report.
-func (k *sessionCache) forget(key string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.drop(key)
-}
-
-func (k *sessionCache) drop(key string) {
-	delete(k.sessions, key)
-	delete(k.readings, key)
-}
-
-// missed drops all entries, because reports of changes may have been lost; further
-// reports may be lost for staleAfter.
-func (k *sessionCache) missed() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.sessions, k.readings, k.unsure = nil, nil, time.Now().Add(staleAfter)
-}
-
-func (k *sessionCache) newest() uint64 {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.revision
+	return &lock, revision, err
 }
 
 // requireSession returns the session if it belongs to the agent. A session belongs to the
 // first agent that uses it; any other agent gets NOT_FOUND.
 func (e *holdings) requireSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
-	s, ok := e.cache.session(sessionKey(session))
+	known, ok := e.sessionCache.current(sessionKey(session))
+	s := known.value
 	if !ok || s.Agent == "" || s.Agent == agent && lacksUser(&s, user) {
 		var err error
 		if s, err = e.claimSession(ctx, agent, session, user); err != nil {
@@ -129,7 +49,7 @@ func (e *holdings) requireSession(ctx context.Context, agent, session, user stri
 // putSession writes the value of a session's or an agent's key, if the key is still at
 // revision.
 func (e *holdings) putSession(ctx context.Context, key string, v any, revision uint64, kept time.Duration) (uint64, error) {
-	defer e.cache.forget(key)
+	defer e.sessionCache.forget(key)
 	return e.store.Sessions.Put(ctx, key, v, revision, kept)
 }
 
@@ -157,22 +77,11 @@ func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (e
 	if agent != "" { // no agent has used the session yet
 		agents = async(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
 	}
-	var known bool
-	if h.session, known = e.cache.session(sessionKey(session)); !known {
-		keep := e.cache.reading(sessionKey(session))
-		revision, err := e.store.Sessions.Get(ctx, sessionKey(session), &h.session)
-		h.session.Revision = revision
-		if err == nil {
-			keep(h.session)
-		}
-		if err := errors.Join(ignoreNotFound(err), owns(), agents()); err != nil {
-			return entitlements{}, err
-		}
-	} else if err := errors.Join(owns(), agents()); err != nil {
+	known, err := e.sessionCache.get(ctx, sessionKey(session))
+	if err := errors.Join(ignoreNotFound(err), owns(), agents()); err != nil {
 		return entitlements{}, err
 	}
-	h.revision = h.session.Revision
-	var err error
+	h.session, h.revision = known.value, known.revision
 	h.perms, h.sources, err = e.withLiveSources(ctx, slices.Concat(h.agents.perms, h.own.perms))
 	return h, err
 }
@@ -212,20 +121,15 @@ func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait fun
 	}
 }
 
-// lockOf returns a session's lock, or nil if no client holds it.
+// lockOf returns a session's lock, or nil if no client holds it. A held lock is always read
+// from the store, because the broker does not report its expiry.
 func (e *holdings) lockOf(ctx context.Context, session string) (*schemas.Lock, error) {
 	key := lockKey(session)
-	if _, nobody := e.cache.session(key); nobody {
+	if known, ok := e.lockCache.current(key); ok && known.value == nil {
 		return nil, nil
 	}
-	var lock schemas.Lock
-	keep := e.cache.reading(key)
-	_, err := e.store.Presence.Get(ctx, key, &lock)
-	if errors.Is(err, bus.ErrNotFound) {
-		keep(schemas.Session{})
-		return nil, nil
-	}
-	return &lock, err
+	known, err := e.lockCache.renew(ctx, key)
+	return known.value, err
 }
 
 // async runs f in a goroutine. The caller must call wait once; it returns f's error.

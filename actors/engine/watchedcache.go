@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// knownKept bounds the keys of a cache. knownFor bounds the age of a current value,
+	// because a watch can stop without an error, for example if its stream has lost its
+	// newest messages.
+	knownKept = 16384
+	knownFor  = 15 * time.Second
+)
+
+// watchedCache caches the values of keys of a bucket. A value is current until the broker
+// reports a change of its key, this engine changes it, or it is older than knownFor. It may
+// then already be out of date for a moment, so a session's permissions are confirmed at the
+// store before a request is allowed by them. A value that is not current is kept: settings
+// and freezes stay in force while the store cannot be read.
+type watchedCache[T any] struct {
+	// read reads a key from the store. last is its newest cached reading, or nil.
+	read func(ctx context.Context, key string, last *reading[T]) (T, uint64, error)
+
+	mu     sync.Mutex
+	slots  map[string]*cacheSlot[T]
+	seen   uint64    // the newest revision of the bucket that the broker has reported
+	unsure time.Time // reports of changes may be lost until then
+}
+
+// reading is a value as it was read from the store, at began or later.
+type reading[T any] struct {
+	value    T
+	revision uint64
+	began    time.Time
+}
+
+// cacheSlot caches one key.
+type cacheSlot[T any] struct {
+	last    *reading[T] // nil before the first
+	current bool
+	changes uint64 // how often the slot was outdated
+}
+
+// last returns the newest reading of a key, however old it is, or nil.
+func (c *watchedCache[T]) last(key string) *reading[T] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.slots[key]; s != nil {
+		return s.last
+	}
+	return nil
+}
+
+// current returns the cached reading of a key, and whether there is a current one.
+func (c *watchedCache[T]) current(key string) (reading[T], bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.slots[key]
+	if s == nil || !s.current || time.Since(s.last.began) >= knownFor {
+		return reading[T]{}, false
+	}
+	return *s.last, true
+}
+
+// get returns the current reading of a key, and reads the store if there is none.
+func (c *watchedCache[T]) get(ctx context.Context, key string) (reading[T], error) {
+	if r, ok := c.current(key); ok {
+		return r, nil
+	}
+	return c.renew(ctx, key)
+}
+
+// renew reads a key from the store and caches the reading. A reading that fails leaves the
+// cached one; with bus.ErrNotFound the revision returned is that with which the key can be
+// created.
+func (c *watchedCache[T]) renew(ctx context.Context, key string) (reading[T], error) {
+	s, last, changes := c.slot(key)
+	r := reading[T]{began: time.Now()}
+	var err error
+	if r.value, r.revision, err = c.read(ctx, key, last); err == nil {
+		c.keep(s, &r, changes)
+	}
+	return r, err
+}
+
+func (c *watchedCache[T]) slot(key string) (s *cacheSlot[T], last *reading[T], changes uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s = c.slots[key]; s == nil {
+		if c.slots == nil || len(c.slots) >= knownKept {
+			c.slots = map[string]*cacheSlot[T]{}
+		}
+		s = &cacheSlot[T]{}
+		c.slots[key] = s
+	}
+	return s, s.last, s.changes
+}
+
+// keep caches a reading, unless a newer one is cached. An older revision may come from a
+// server that no longer leads; it counts only after staleAfter, by when the stream must
+// have lost its newest messages. The reading is current if its key has not changed since it
+// began.
+func (c *watchedCache[T]) keep(s *cacheSlot[T], r *reading[T], changes uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := s.last; old != nil && r.began.Sub(old.began) < staleAfter {
+		if r.revision < old.revision || r.revision == old.revision && r.began.Before(old.began) {
+			return
+		}
+	}
+	s.last, s.current = r, s.changes == changes && !time.Now().Before(c.unsure)
+}
+
+// changed handles the broker's report that a key has changed.
+func (c *watchedCache[T]) changed(key string, revision uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = max(c.seen, revision)
+	if s := c.slots[key]; s != nil && (s.last == nil || s.last.revision < revision) {
+		s.outdate()
+	}
+}
+
+// forget outdates a key that this engine changes, without waiting for the broker's report.
+func (c *watchedCache[T]) forget(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.slots[key]; s != nil {
+		s.outdate()
+	}
+}
+
+// missed outdates all keys, because reports of changes may have been lost; further reports
+// may be lost for staleAfter.
+func (c *watchedCache[T]) missed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unsure = time.Now().Add(staleAfter)
+	for _, s := range c.slots {
+		s.outdate()
+	}
+}
+
+func (s *cacheSlot[T]) outdate() { s.current, s.changes = false, s.changes+1 }
+
+// newest returns the newest revision of the bucket that the broker has reported.
+func (c *watchedCache[T]) newest() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen
+}
