@@ -85,8 +85,9 @@ func (i Invitation) Join(dataDir string) error {
 		return fmt.Errorf("%s has a nod of its own: name another directory with --data or NOD_DATA", dataDir)
 	}
 	path := filepath.Join(dataDir, joinedName)
+	joined := fmt.Errorf("%s has joined a nod already: remove %s first", dataDir, path)
 	if _, err := os.Stat(path); err == nil {
-		return fmt.Errorf("%s has joined a nod already: remove %s first", dataDir, path)
+		return joined
 	}
 	if err := keys.Put(roles.AgentID(i.Agent), i.Key); err != nil {
 		return err
@@ -94,7 +95,10 @@ func (i Invitation) Join(dataDir string) error {
 	i.Key = "" // the key has a file of its own
 	text, err := json.Marshal(i)
 	if err == nil {
-		err = writeNew(path, append(text, '\n')) // written last: if this file exists, the others do too
+		err = roles.WriteNew(path, append(text, '\n')) // written last: if this file exists, the others do too
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return joined // by another process, meanwhile
 	}
 	if err != nil {
 		return fmt.Errorf("join: %w", err)

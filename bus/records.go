@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -111,41 +110,6 @@ func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint6
 // CreateDecided stores a new record that already has its decision.
 func (r *Records) CreateDecided(ctx context.Context, e Entry) (uint64, error) {
 	return r.Amend(ctx, e, Retention)
-}
-
-// ChangedSince returns the current records of a session that were written at or after a
-// time of the broker's clock.
-func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
-	filter := r.prefix + sessionFilter(session)
-	if none, err := r.isEmpty(ctx, filter); err != nil || none { // most sessions have no records
-		return nil, err
-	}
-	consumer, err := r.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{filter}, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since, HeadersOnly: true,
-		InactiveThreshold: 10 * time.Second,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list the changed records of %s: %w", r.name, err)
-	}
-	var changed []Entry
-	for left := consumer.CachedInfo().NumPending; left > 0; left-- {
-		msg, err := consumer.Next(jetstream.FetchMaxWait(hopTimeout))
-		if errors.Is(err, nats.ErrTimeout) {
-			break // a record has expired meanwhile
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list the changed records of %s: %w", r.name, err)
-		}
-		entry, err := r.Get(ctx, strings.TrimPrefix(msg.Subject(), r.prefix))
-		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnreadable) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		changed = append(changed, entry)
-	}
-	return changed, nil
 }
 
 // Named lists the keys of all kept records with this pending_id, in any session.

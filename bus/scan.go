@@ -23,6 +23,8 @@ const (
 	scanWait = 2 * time.Second
 	// scanKept is how long the server keeps the consumer of a scan that was killed.
 	scanKept = 10 * time.Second
+	// clockSkew is the difference that a caller's time may have from the server's clock.
+	clockSkew = time.Minute
 )
 
 // Found is a record in a scan: its key and its place in the stream. Decided means that
@@ -44,7 +46,40 @@ type Found struct {
 // it. Scan reads no payloads, costs the server no list of subjects, and tries again after
 // every failure for as long as ctx allows.
 func (r *Records) Scan(ctx context.Context, session string, after uint64, f func(Found) (more bool)) error {
-	s := &scan{records: r, filter: r.prefix + sessionFilter(session), last: after, found: f}
+	return r.scan(ctx, &scan{filter: r.prefix + sessionFilter(session), last: after, found: f})
+}
+
+// ChangedSince returns the current records of a session that were written at or after a
+// time of the broker's clock. It guarantees and costs what Scan does.
+func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
+	filter := r.prefix + sessionFilter(session)
+	if none, err := r.isEmpty(ctx, filter); err != nil || none { // most sessions have no records
+		return nil, err
+	}
+	keys := map[string]bool{} // a record may be found at two revisions
+	err := r.scan(ctx, &scan{filter: filter, since: since, found: func(f Found) bool {
+		keys[f.Key] = true
+		return true
+	}})
+	if err != nil {
+		return nil, err
+	}
+	var changed []Entry
+	for key := range keys {
+		entry, err := r.Get(ctx, key)
+		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnreadable) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		changed = append(changed, entry)
+	}
+	return changed, nil
+}
+
+func (r *Records) scan(ctx context.Context, s *scan) error {
+	s.records = r
 	if err := s.setBarrier(ctx); err != nil {
 		return err
 	}
@@ -71,8 +106,9 @@ type scan struct {
 	records *Records
 	filter  string
 	found   func(Found) bool
-	barrier uint64 // the scan is complete only after this sequence
-	last    uint64 // the sequence of the last message read
+	since   time.Time // older messages are skipped
+	barrier uint64    // the scan is complete only after this sequence
+	last    uint64    // the sequence of the last message read
 }
 
 // setBarrier writes the barrier, if the stream has several replicas. A replica that
@@ -93,12 +129,17 @@ func (s *scan) setBarrier(ctx context.Context) error {
 // run reads from one replica, starting after the last message that was read.
 func (s *scan) run(ctx context.Context) error {
 	hop, cancel := context.WithTimeout(ctx, scanWait)
-	consumer, err := s.records.stream.CreateConsumer(hop, jetstream.ConsumerConfig{
+	config := jetstream.ConsumerConfig{
 		FilterSubjects: s.filters(),
 		DeliverPolicy:  jetstream.DeliverByStartSequencePolicy, OptStartSeq: s.last + 1,
 		AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true, MemoryStorage: true, Replicas: 1,
 		InactiveThreshold: scanKept,
-	})
+	}
+	if s.last == 0 && !s.since.IsZero() {
+		start := s.since.Add(-clockSkew) // early enough to find the barrier, too
+		config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &start
+	}
+	consumer, err := s.records.stream.CreateConsumer(hop, config)
 	cancel()
 	if err != nil {
 		return err
@@ -131,7 +172,7 @@ func (s *scan) remove(ctx context.Context, consumer jetstream.Consumer) {
 }
 
 var (
-	errScanGap    = errors.New("a message of the stream was not delivered")
+	errScanGap    = errors.New("the server left out a message of the stream")
 	errScanBehind = errors.New("the replica is behind")
 )
 
@@ -159,7 +200,7 @@ func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered
 		if *delivered++; meta.Sequence.Consumer != *delivered {
 			return false, errScanGap
 		}
-		if !s.take(msg, meta.Sequence.Stream) {
+		if !s.take(msg, meta) {
 			return true, nil
 		}
 		if meta.NumPending == 0 && s.last >= s.barrier {
@@ -180,13 +221,13 @@ func (s *scan) behind() error {
 }
 
 // take passes one message to f and reports whether to go on.
-func (s *scan) take(msg jetstream.Msg, revision uint64) (more bool) {
-	s.last = revision
-	if msg.Subject() == barrierSubject || msg.Headers().Get(operationHeader) != "" {
+func (s *scan) take(msg jetstream.Msg, meta *jetstream.MsgMetadata) (more bool) {
+	s.last = meta.Sequence.Stream
+	if msg.Subject() == barrierSubject || msg.Headers().Get(operationHeader) != "" || meta.Timestamp.Before(s.since) {
 		return true
 	}
 	return s.found(Found{
-		Key: strings.TrimPrefix(msg.Subject(), s.records.prefix), Revision: revision,
+		Key: strings.TrimPrefix(msg.Subject(), s.records.prefix), Revision: s.last,
 		Decided: msg.Headers().Get(jetstream.MsgTTLHeader) != "",
 	})
 }

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/nodbus/nod/bus/roles"
 )
 
 // tlsName is the name in every embedded server's certificate, whatever the server's
@@ -64,6 +66,7 @@ func authority(dataDir string) (tls.Certificate, error) {
 	return ca, nil
 }
 
+// newAuthority stores a new certificate authority, unless there is one by now.
 func newAuthority(path string) error {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nod " + rand.Text()[:8]},
@@ -86,7 +89,14 @@ func newAuthority(path string) error {
 	if err != nil {
 		return err
 	}
-	return writeNew(path, text.Bytes())
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	err = roles.WriteNew(path, text.Bytes())
+	if errors.Is(err, fs.ErrExist) {
+		return nil // another process has just made it
+	}
+	return err
 }
 
 // certify makes a key and its certificate, signed by ca. If ca is nil, the certificate is
@@ -102,27 +112,6 @@ func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
 	return key, der, err
-}
-
-// writeNew writes a new file that only its owner can read, either completely or not at
-// all. It fails if the file exists.
-func writeNew(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(content)
-	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
 }
 
 // serverTLS makes the TLS configuration of an embedded server, with a certificate for

@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"testing"
@@ -73,6 +74,7 @@ func TestAKeyFromElsewhereReplacesNone(t *testing.T) {
 	require.NoError(t, one.Join(there))
 	require.NoError(t, os.Remove(filepath.Join(there, "joined.json")))
 	require.NoError(t, one.Join(there), "a join that was cut short can be made again")
+	requireOneLine(t, one.Join(there), "has joined a nod already")
 	require.NoError(t, os.Remove(filepath.Join(there, "joined.json")))
 	requireOneLine(t, other.Join(there), "another key")
 	one.Key = "hunter2"
@@ -82,4 +84,26 @@ func TestAKeyFromElsewhereReplacesNone(t *testing.T) {
 	agent, err := bus.Place{DataDir: there}.Agent()
 	require.NoError(t, err)
 	require.Equal(t, "local", agent)
+}
+
+// Of two processes that join with one directory, one stores its invitation, and the other
+// one gets an error.
+func TestOneOfTwoJoinsFails(t *testing.T) {
+	t.Parallel()
+	var invitations []bus.Invitation
+	for _, agent := range []string{"laptop", "devbox"} {
+		i, err := bus.Invite(t.TempDir(), agent, "a:1")
+		require.NoError(t, err)
+		invitations = append(invitations, i)
+	}
+	for range 20 {
+		there := t.TempDir()
+		errs := make(chan error, len(invitations))
+		for _, i := range invitations {
+			go func() { errs <- i.Join(there) }()
+		}
+		first, second := <-errs, <-errs
+		require.NotEqual(t, first == nil, second == nil, "%v, %v", first, second)
+		requireOneLine(t, cmp.Or(first, second), "has joined a nod already")
+	}
 }

@@ -58,7 +58,7 @@ func (k *Keys) Add(id ID) (User, error) {
 	if err != nil {
 		return User{}, fmt.Errorf("make a key for %s: %w", id, err)
 	}
-	if err := writeNew(k.Path(id), append(seed, '\n')); errors.Is(err, fs.ErrExist) {
+	if err := WriteNew(k.Path(id), append(seed, '\n')); errors.Is(err, fs.ErrExist) {
 		return User{}, fmt.Errorf("%s has a key already, %s: remove the file first to replace it: %w", id, k.Path(id), fs.ErrExist)
 	} else if err != nil {
 		return User{}, fmt.Errorf("write the key of %s: %w", id, err)
@@ -76,7 +76,7 @@ func (k *Keys) Put(id ID, seed string) error {
 	if err != nil {
 		return fmt.Errorf("the key of %s is damaged", id) // without the library's error, which may quote the seed
 	}
-	err = writeNew(k.Path(id), []byte(seed+"\n"))
+	err = WriteNew(k.Path(id), []byte(seed+"\n"))
 	if errors.Is(err, fs.ErrExist) {
 		if u, err := k.User(id); err == nil && u.PublicKey == public {
 			return nil
@@ -171,9 +171,9 @@ func (k *Keys) Users() ([]User, error) {
 	return users, nil
 }
 
-// writeNew writes a new file, either completely or not at all. It fails with fs.ErrExist
+// WriteNew writes a new file that only its owner can read, either completely or not at all. It fails with fs.ErrExist
 // if the file exists: it uses a link, which unlike a rename never replaces a file.
-func writeNew(path string, content []byte) error {
+func WriteNew(path string, content []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
 		return err

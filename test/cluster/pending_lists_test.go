@@ -222,7 +222,7 @@ func TestEachPageHasItsTime(t *testing.T) {
 }
 
 // A scan that begins after a write was acknowledged finds the write, at each of three
-// servers, while the leader keeps changing.
+// servers, while the leader keeps changing; a scan by time finds no other record.
 func TestAScanFindsWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	n := newNodes(t)
@@ -240,7 +240,7 @@ func TestAScanFindsWhatWasAcknowledged(t *testing.T) {
 	stop := n.stepDowns()
 	var stored uint64
 	for i, began := 0, time.Now(); i < 60 || time.Since(began) < 3*time.Second; i++ {
-		key := schemas.Key("scan", fmt.Sprint("q", i))
+		key, before := schemas.Key("scan", fmt.Sprint("q", i)), time.Now()
 		revision, err := stores[i%3].Records.Create(n.ctx, bus.Entry{Key: key, Record: record})
 		require.NoError(t, err)
 		var found []bus.Found
@@ -249,6 +249,12 @@ func TestAScanFindsWhatWasAcknowledged(t *testing.T) {
 			return true
 		}))
 		require.Equal(t, []bus.Found{{Key: key, Revision: revision}}, found)
+		if i%5 == 0 {
+			changed, err := stores[(i+2)%3].Records.ChangedSince(n.ctx, "scan", before)
+			require.NoError(t, err)
+			require.Len(t, changed, 1)
+			require.Equal(t, key, changed[0].Key)
+		}
 		stored = revision
 	}
 	require.NotZero(t, stop())
