@@ -15,6 +15,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/connectors/agents/acp"
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -80,7 +81,7 @@ func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 		return nil, err
 	}
 	file := cmp.Or(c.TokenFile, filepath.Join(place.DataDir, "acp-token"))
-	token, err := acp.Token(file)
+	token, err := httpserve.Token(file)
 	if err != nil {
 		return nil, err
 	}

@@ -167,7 +167,7 @@ func (e *env) offerImport(agent, changed string, ask bool) error {
 	}
 	all = slices.DeleteFunc(all, func(r hostRules) bool { return len(r.rules.Allow) == 0 && len(r.left) == 0 })
 	if len(all) == 0 {
-		fmt.Fprintf(e.stdout, "nod found no rules of %s's own to take over: it asks about every call that settings.json does not allow\n", host.Agent)
+		fmt.Fprintf(e.stdout, "%s has no permission rules of its own that nod could import; nod asks about every call that settings.json does not allow\n", host.Agent)
 		return nil
 	}
 	offered := false

@@ -2,21 +2,17 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"time"
 
 	nod "github.com/nodbus/nod"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/connectors/agents/mcp"
+	"github.com/nodbus/nod/connectors/httpserve"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -64,7 +60,7 @@ func (c *mcpCmd) http(e *env, server *mcp.Server) error {
 		}
 		file = filepath.Join(place.DataDir, "mcp-token")
 	}
-	token, err := tokenIn(file)
+	token, err := httpserve.Token(file)
 	if err != nil {
 		return err
 	}
@@ -79,29 +75,6 @@ func (c *mcpCmd) http(e *env, server *mcp.Server) error {
 	return server.Serve(e.ctx, l, mcp.HTTPOptions{Token: token, Hosts: c.AllowHost})
 }
 
-// tokenIn reads the token in a file, and makes the file if it is missing.
-func tokenIn(file string) (string, error) {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return "", fmt.Errorf("make the token for HTTP: %w", err)
-	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		_, err = fmt.Fprintln(f, rand.Text())
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("make the token for HTTP: %w: name another file with --token-file", err)
-	}
-	token, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("read the token for HTTP: %w", err)
-	}
-	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("the token in %s can be read by others: chmod 600 it, or remove it for a new one", file)
-	}
-	return strings.TrimSpace(string(token)), nil
-}
-
 // connectWithin bounds one attempt to connect to nod.
 const connectWithin = 5 * time.Second
 
@@ -113,13 +86,23 @@ type lateNod struct {
 	client *nod.Client   // guarded by turn
 }
 
-func (l *lateNod) find(ctx context.Context) (*nod.Client, error) {
+// lock takes the turn, unless ctx ends before.
+func (l *lateNod) lock(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
+		return nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	defer func() { <-l.turn }()
+}
+
+func (l *lateNod) unlock() { <-l.turn }
+
+func (l *lateNod) find(ctx context.Context) (*nod.Client, error) {
+	if err := l.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer l.unlock()
 	if l.client == nil {
 		ctx, cancel := context.WithTimeout(ctx, connectWithin)
 		defer cancel()
@@ -144,9 +127,11 @@ func (l *lateNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 // Withdraw ends a request. Without a connection it does nothing, because no request
 // was sent.
 func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
-	l.turn <- struct{}{}
+	if err := l.lock(ctx); err != nil {
+		return err
+	}
 	client := l.client
-	<-l.turn
+	l.unlock()
 	if client == nil {
 		return nil
 	}

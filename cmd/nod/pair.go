@@ -150,8 +150,8 @@ func (c *approversListCmd) Run(e *env) error {
 	for i := range all {
 		fmt.Fprintln(e.stdout, people.Line(approverLine(&all[i])))
 	}
-	if state.Settings.Approvers.Require != "" {
-		fmt.Fprintf(e.stdout, "to allow takes: %s\n", state.Settings.Approvers.Require)
+	if state.Settings.Approvers.Require == schemas.RequireSecondDevice {
+		fmt.Fprintln(e.stdout, "an answer that allows must come from a second device")
 	}
 	return nil
 }
@@ -163,9 +163,12 @@ func approverLine(a *schemas.Approver) string {
 		ids[i] = id.Connector + ":" + id.UserID
 	}
 	line := a.Name + "  " + strings.Join(ids, " ")
-	for what, list := range map[string][]string{"agents": a.For.Agents, "projects": a.For.Projects, "hosts": a.For.Hosts} {
-		if len(list) > 0 {
-			line += "  " + what + " " + strings.Join(list, ", ")
+	for _, limit := range []struct {
+		what string
+		to   []string
+	}{{"agents", a.For.Agents}, {"projects", a.For.Projects}, {"hosts", a.For.Hosts}} {
+		if len(limit.to) > 0 {
+			line += "  " + limit.what + " " + strings.Join(limit.to, ", ")
 		}
 	}
 	if a.MaxRisk != "" {

@@ -218,7 +218,7 @@ func (e *env) loggedCalls() ([]policy.Call, error) {
 		return nil
 	})
 	if err == nil && len(calls) == 0 {
-		err = fmt.Errorf("the log has %d questions, but no commands: set log.payloads in settings.json to keep them in the log, or name transcripts of agents, such as ~/.claude/projects", asked)
+		err = fmt.Errorf("the log has requests (%d), but not their commands: set log.payloads in settings.json to keep them in the log, or name transcripts of agents, such as ~/.claude/projects", asked)
 	}
 	return calls, err
 }

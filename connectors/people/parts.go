@@ -263,7 +263,7 @@ func standingRules(p *schemas.Prompt) []string {
 func allowRequirements(p *schemas.Prompt) []string {
 	var all []string
 	for _, t := range p.Takes {
-		all = append(all, "to allow takes: "+Line(t))
+		all = append(all, "needed to allow: "+Line(t))
 	}
 	return all
 }

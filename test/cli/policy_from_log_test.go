@@ -28,7 +28,7 @@ func TestSuggestionsFromTheLog(t *testing.T) {
 	ask("go test ./secret-name")
 	require.Eventually(t, func() bool {
 		_, stderr, code := m.Run("policy", "suggest")
-		return code == 1 && stderr == "nod: the log has 1 questions, but no commands: set log.payloads in settings.json to keep them in the log, or name transcripts of agents, such as ~/.claude/projects\n"
+		return code == 1 && stderr == "nod: the log has requests (1), but not their commands: set log.payloads in settings.json to keep them in the log, or name transcripts of agents, such as ~/.claude/projects\n"
 	}, rig.Patience, rig.Tick)
 
 	settings := filepath.Join(t.TempDir(), "settings.json")

@@ -1,14 +1,8 @@
 package acp
 
 import (
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
 )
 
 // Listen opens addr for a stream's endpoints. An empty host in addr means 127.0.0.1.
@@ -29,52 +23,4 @@ func Listen(addr string, remote bool) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
 	return l, nil
-}
-
-const minToken = 16 // characters; a shorter token could be guessed
-
-// Token reads the token from a file that only its owner may read. If the file does
-// not exist, Token creates it with a new token.
-func Token(path string) (string, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return newToken(path)
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the token: %w", err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("the token in %s can be read by others: chmod 600 %[1]s, or delete it for a new one", path)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("read the token: %w", err)
-	}
-	token := strings.TrimSpace(string(data))
-	if len(token) < minToken {
-		return "", fmt.Errorf("the token in %s is shorter than %d characters: delete it for a new one", path, minToken)
-	}
-	return token, nil
-}
-
-// newToken creates the file atomically: if two processes call it at once, one creates
-// the file and the other reads the token in it.
-func newToken(path string) (string, error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make a token: %w", err)
-	}
-	tmp, err := os.CreateTemp(dir, ".new-*") // mode 0600
-	if err != nil {
-		return "", fmt.Errorf("make a token: %w", err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.WriteString(rand.Text() + "\n")
-	if err := errors.Join(err, tmp.Close()); err != nil {
-		return "", fmt.Errorf("make a token: %w", err)
-	}
-	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("make a token: %w", err)
-	}
-	return Token(path)
 }

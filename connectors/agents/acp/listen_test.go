@@ -1,10 +1,7 @@
 package acp_test
 
 import (
-	"bytes"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,29 +33,4 @@ func TestListen(t *testing.T) {
 	l, err := acp.Listen("0.0.0.0:0", true)
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-}
-
-func TestToken(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "data", "acp-token")
-	made, err := acp.Token(path)
-	require.NoError(t, err)
-	assert.GreaterOrEqual(t, len(made), 16)
-	info, err := os.Stat(path)
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	again, err := acp.Token(path)
-	require.NoError(t, err)
-	assert.Equal(t, made, again)
-
-	require.NoError(t, os.Chmod(path, 0o640))
-	_, err = acp.Token(path)
-	assert.ErrorContains(t, err, "chmod 600")
-	require.NoError(t, os.Chmod(path, 0o600))
-	require.NoError(t, os.WriteFile(path, []byte("  \n"), 0o600))
-	_, err = acp.Token(path)
-	assert.ErrorContains(t, err, "shorter")
-	entries, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
-	assert.Len(t, entries, 1, "nothing else is left there")
-	assert.False(t, bytes.Contains([]byte(made), []byte("\n")))
 }

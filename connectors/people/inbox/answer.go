@@ -70,7 +70,7 @@ func (m *model) itemBarrier(i *item) string {
 	case !once && m.textView().kind != choose:
 		return "it cannot be allowed once"
 	case i.TakesMore(schemas.TakesSecondDevice):
-		return "it takes a second device"
+		return "it needs a second device"
 	case !m.now().Before(i.Deadline):
 		return "its time has passed"
 	}

@@ -135,7 +135,7 @@ func TestASecondDevice(t *testing.T) {
 	p := runs("1", "rm -rf build")
 	p.Takes = []string{"a second device, the code word"}
 	r.asks(p)
-	r.says("No Allow: it takes a second device")
+	r.says("No Allow: it needs a second device")
 	r.presses("y", "v", "y", "esc", "n")
 	r.Equal("reject_once", r.said()[0].OptionID)
 }

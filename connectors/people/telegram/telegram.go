@@ -61,7 +61,7 @@ func (c *Carrier) Check(ctx context.Context) error {
 func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	person, err := strconv.ParseInt(p.Recipient, 10, 64)
 	if err != nil {
-		return "", &people.Error{Permanent: true, Err: fmt.Errorf("%q is not a Telegram user id: send /id to the bot, and put the number in its reply under approvers", p.Recipient)}
+		return "", &people.Error{Permanent: true, Err: fmt.Errorf("%q is not a Telegram user id: send /start to the bot for the number to put under approvers", p.Recipient)}
 	}
 	var sent message
 	if err := c.api.call(ctx, "sendMessage", outgoingPrompt(person, &p), &sent); err != nil {

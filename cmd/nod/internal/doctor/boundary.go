@@ -22,12 +22,12 @@ func boundary(o Options, s *schemas.Settings, open bool) []Finding {
 	case ownedByAnother(o.DataDir):
 		return []Finding{ok(check, "nod runs as another user, whose keys the programs of this one cannot read")}
 	}
-	what := fmt.Sprintf("none between your own programs: any of them can read the keys in %s, and answer", o.DataDir)
+	what := fmt.Sprintf("nothing separates nod from your own programs: any of them can read the keys in %s, and answer", o.DataDir)
 	do := "docs/security.md: run nod under a user of its own, or have risky requests answered on a second device (approvers.require, permissions.confirm)"
 	if s != nil {
 		for _, c := range s.Confirms() {
 			if c.SecondDevice {
-				return []Finding{note(check, what+"; requests of "+string(c.Risk)+" risk or above take a second device", "docs/security.md explains the limits of that")}
+				return []Finding{note(check, what+"; requests of "+string(c.Risk)+" risk or above need a second device", "docs/security.md explains the limits of that")}
 			}
 		}
 	}

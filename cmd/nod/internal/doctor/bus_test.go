@@ -33,7 +33,7 @@ func TestNobodyMayApprove(t *testing.T) {
 	says(t, found, Wrong, `then nod settings apply`)
 	says(t, found, OK, "this user may ask, answer and manage")
 	says(t, found, OK, "this clock and the server's are")
-	says(t, found, Note, "none between your own programs")
+	says(t, found, Note, "nothing separates nod from your own programs")
 	assert.False(t, Healthy(found))
 }
 

@@ -11,7 +11,7 @@ import (
 
 // private lists patterns of the files in the data directory that only its owner may
 // access.
-var private = []string{".", "keys", "keys/*", "nats", "settings.json", "logs", "hooks", "web", "web/*"}
+var private = []string{".", "keys", "keys/*", "nats", "settings.json", "logs", "hooks", "web", "web/*", "http", "http/*", "mcp-token", "acp-token", "tls", "tls/*", "backups", "waiting"}
 
 // files checks that other users cannot read or write the data directory.
 func files(dataDir string) []Finding {
