@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -52,7 +52,7 @@ func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session
 	if err != nil {
 		return err
 	}
-	if !policy.Matches(schemas.PolicyMatch{Agents: who.For.Agents}, s.Agent, "", "") {
+	if !rules.Matches(schemas.PolicyMatch{Agents: who.For.Agents}, s.Agent, "", "") {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may decide no request of agent %s, and so may not hold this session's lock", who.Name, s.Agent)
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -55,5 +55,5 @@ func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, erro
 
 // mayDecide reports whether the settings let an approver decide about a request.
 func mayDecide(who *schemas.Approver, agent string, r *schemas.Request, risk schemas.Risk) bool {
-	return who.UpTo(risk) && policy.Matches(who.For, agent, r.Project, r.Host)
+	return who.UpTo(risk) && rules.Matches(who.For, agent, r.Project, r.Host)
 }

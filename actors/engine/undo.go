@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 
-	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -32,9 +32,9 @@ func mayUndo(who *schemas.Approver, g *schemas.StandingAnswer) bool {
 		return false
 	}
 	for i := range g.Rules {
-		if !policy.Matches(who.For, g.Agent, g.Rules[i].Project, "") {
+		if !rules.Matches(who.For, g.Agent, g.Rules[i].Project, "") {
 			return false
 		}
 	}
-	return len(g.Rules) > 0 || policy.Matches(who.For, g.Agent, "", "")
+	return len(g.Rules) > 0 || rules.Matches(who.For, g.Agent, "", "")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -230,14 +231,14 @@ func TestGuard(t *testing.T) {
 // at all.
 func TestImportTakesOverNoMoreThanThereWas(t *testing.T) {
 	for _, r := range []string{"Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(find:*)", "Bash(sed:*)", "Bash(awk:*)", "Bash(tar:*)", "Bash(vim:*)", "Bash(xargs:*)", "Bash(sh:*)", "Bash(env:*)", "Bash(python3:*)", "Bash(docker:*)", "Bash(tmux:*)", "Bash(nod:*)", "Bash(nod pending)", "Bash(ssh:*)", "Bash(npx:*)", "Bash(make:*)", "Bash(rg:*)", "Edit(/docs/**)", "Read(/x)", "Write(/src/*)"} {
-		perms, left, err := policy.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))
+		perms, left, err := rules.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))
 		require.NoError(t, err)
 		assert.Empty(t, perms.Allow, r)
 		require.Len(t, left, 1, r)
 		assert.NotEmpty(t, left[0].Why, r)
 	}
 	for _, r := range []string{"Bash(git status:*)", "Bash(npm run test:*)", "Edit(./docs/**)", "Edit(docs/**)", "Edit(//srv/x/**)", "Read(~/notes/**)", "WebFetch(domain:go.dev)", "mcp__db__read"} {
-		perms, _, err := policy.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"],"deny":["` + r + `","Edit(/docs/**)"]}}`))
+		perms, _, err := rules.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"],"deny":["` + r + `","Edit(/docs/**)"]}}`))
 		require.NoError(t, err)
 		assert.Equal(t, []string{r}, perms.Allow)
 		assert.Len(t, perms.Deny, 2)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
@@ -30,16 +31,16 @@ type ruleSubject struct {
 
 // firstRule returns the first rule in the lists of the matching layers that covers the
 // call, nil if there is none.
-func (ev *evaluation) firstRule(list func(*layer) []rule, allow bool, covers func(*rule) bool) *rule {
+func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool, covers func(*rules.Rule) bool) *rules.Rule {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
-		rules := list(l)
-		if len(rules) == 0 || !ev.layerApplies(l, !allow) {
+		some := list(l)
+		if len(some) == 0 || !ev.layerApplies(l, !allow) {
 			continue
 		}
-		for k := range rules {
-			if rules[k].coversTool(ev.tool, allow) && covers(&rules[k]) {
-				return &rules[k]
+		for k := range some {
+			if some[k].CoversTool(ev.tool, allow) && covers(&some[k]) {
+				return &some[k]
 			}
 		}
 	}
@@ -48,57 +49,57 @@ func (ev *evaluation) firstRule(list func(*layer) []rule, allow bool, covers fun
 
 // layerApplies reports whether a layer is for the call. A layer that tightens also
 // applies if the command line goes to a directory that the layer is for.
-func (ev *evaluation) layerApplies(l *layer, tightens bool) bool {
+func (ev *evaluation) layerApplies(l *rules.Layer, tightens bool) bool {
 	if tightens && ev.line != nil {
-		return l.applies(ev.call, &ev.line.Location, true)
+		return l.Applies(ev.call.Agent, ev.call.Host, &ev.line.Location, true)
 	}
-	return l.applies(ev.call, ev.location, tightens)
+	return l.Applies(ev.call.Agent, ev.call.Host, ev.location, tightens)
 }
 
-func denyRules(l *layer) []rule  { return l.deny }
-func askRules(l *layer) []rule   { return l.ask }
-func allowRules(l *layer) []rule { return l.allow }
+func denyRules(l *rules.Layer) []rules.Rule  { return l.Deny }
+func askRules(l *rules.Layer) []rules.Rule   { return l.Ask }
+func allowRules(l *rules.Layer) []rules.Rule { return l.Allow }
 
 // applyRules applies deny, then ask, then allow rules to a call that is not a shell
 // command, and reports whether one decided. t is nil if the input cannot be read: then
 // every deny and ask rule for the tool covers the call, and no allow rule does.
 func (ev *evaluation) applyRules(t *ruleSubject) bool {
-	covers := func(allow bool) func(*rule) bool {
-		return func(r *rule) bool {
+	covers := func(allow bool) func(*rules.Rule) bool {
+		return func(r *rules.Rule) bool {
 			switch {
 			case t == nil:
 				return !allow
-			case allow && ev.tool.Kind == tools.Edit && slices.ContainsFunc(t.paths, func(p string) bool { return !r.spellsOut(p, ev.location) }):
+			case allow && ev.tool.Kind == tools.Edit && slices.ContainsFunc(t.paths, func(p string) bool { return !r.SpellsOut(p, ev.location) }):
 				return false
-			case r.paths != nil && len(t.paths) == 0:
+			case r.HasPath() && len(t.paths) == 0:
 				return !allow
-			case r.paths != nil:
-				hit := func(p string) bool { return r.coversPath(p, ev.location, allow) }
+			case r.HasPath():
+				hit := func(p string) bool { return r.CoversPath(p, ev.location, allow) }
 				if allow {
 					return !slices.ContainsFunc(t.paths, func(p string) bool { return !hit(p) })
 				}
 				return slices.ContainsFunc(t.paths, hit)
-			case r.argv != nil:
+			case r.HasCommand():
 				return !allow
 			}
-			return r.coversURL(t.url, allow)
+			return r.CoversURL(t.url, allow)
 		}
 	}
 	if r := ev.firstRule(denyRules, false, covers(false)); r != nil {
-		return ev.decide(Deny, "deny "+r.text)
+		return ev.decide(Deny, "deny "+r.Text)
 	}
 	if r := ev.firstRule(askRules, false, covers(false)); r != nil {
-		return ev.decide(Ask, "ask "+r.text)
+		return ev.decide(Ask, "ask "+r.Text)
 	}
 	if r := ev.searchRule(t); r != nil {
-		ev.verdict.Why = "searches a directory that may hold files that the rule " + r.text + " covers"
-		return ev.decide(Ask, r.text)
+		ev.verdict.Why = "searches a directory that may hold files that the rule " + r.Text + " covers"
+		return ev.decide(Ask, r.Text)
 	}
 	if ev.verdict.Rule != "" {
 		return true // a built-in ask outranks every allow
 	}
 	if r := ev.firstRule(allowRules, true, covers(true)); r != nil {
-		return ev.decide(Allow, "allow "+r.text)
+		return ev.decide(Allow, "allow "+r.Text)
 	}
 	if t == nil {
 		return false
@@ -113,12 +114,12 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 
 // searchRule returns a deny or ask rule about files below a directory that Grep
 // searches: its output could show those files, so the search asks.
-func (ev *evaluation) searchRule(t *ruleSubject) *rule {
+func (ev *evaluation) searchRule(t *ruleSubject) *rules.Rule {
 	if t == nil || ev.tool.Name != "Grep" {
 		return nil
 	}
-	below := func(r *rule) bool {
-		return r.paths != nil && slices.ContainsFunc(t.paths, func(p string) bool { return r.mayLieBelow(p, ev.location) })
+	below := func(r *rules.Rule) bool {
+		return r.HasPath() && slices.ContainsFunc(t.paths, func(p string) bool { return r.MayLieBelow(p, ev.location) })
 	}
 	if r := ev.firstRule(denyRules, false, below); r != nil {
 		return r

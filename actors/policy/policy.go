@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
@@ -84,7 +85,7 @@ type Remembered struct{ List, Index int }
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
 	shell   shell.Reader // also holds the preset and the names of secrets
-	layers  []layer
+	layers  []rules.Layer
 	answers []*Answers // remembered answers, in the order given to With
 }
 
@@ -97,13 +98,13 @@ func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) 
 	if pol.shell.Level, err = levelOf(p.Preset); err != nil {
 		return nil, fmt.Errorf("permissions.preset: %w", err)
 	}
-	base, err := compileLayer("permissions", schemas.PolicyLayer{Permissions: schemas.Rules{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny}})
+	base, err := rules.Compile("permissions", schemas.PolicyLayer{Permissions: schemas.Rules{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny}})
 	if err != nil {
 		return nil, err
 	}
 	pol.layers = append(pol.layers, base)
 	for i, l := range layers {
-		one, err := compileLayer(fmt.Sprintf("policies[%d].permissions", i), l)
+		one, err := rules.Compile(fmt.Sprintf("policies[%d].permissions", i), l)
 		if err != nil {
 			return nil, err
 		}
@@ -122,15 +123,11 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 	if project.Preset != "" {
 		ignored = append(ignored, "preset "+project.Preset)
 	}
-	l, err := compileLayer("permissions", schemas.PolicyLayer{Permissions: schemas.Rules{Ask: project.Ask, Deny: project.Deny}})
+	l, err := rules.Compile("permissions", schemas.PolicyLayer{Permissions: schemas.Rules{Ask: project.Ask, Deny: project.Deny}})
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, rules := range [][]rule{l.ask, l.deny} {
-		for i := range rules {
-			rules[i].dir = pathname.Clean(dir)
-		}
-	}
+	l.SetDir(dir)
 	out := *p
 	out.layers = append(p.layers[:len(p.layers):len(p.layers)], l)
 	return &out, ignored, nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
 	"github.com/nodbus/nod/schemas"
@@ -40,9 +41,9 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Deny, ownRule, ev.facts.Forbidden
 		return
 	}
-	inLine := func(r *rule) bool { return r.coversCommand(ev.facts) }
+	inLine := func(r *rules.Rule) bool { return r.CoversCommand(ev.facts) }
 	if r := ev.firstRule(denyRules, false, inLine); r != nil {
-		ev.decide(Deny, "deny "+r.text)
+		ev.decide(Deny, "deny "+r.Text)
 		return
 	}
 	if ev.pathRule(Deny) {
@@ -50,7 +51,7 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	}
 	if r := ev.firstRule(askRules, false, inLine); r != nil {
 		ev.verdict.Why = ""
-		ev.decide(Ask, "ask "+r.text)
+		ev.decide(Ask, "ask "+r.Text)
 		return
 	}
 	if ev.pathRule(Ask) {
@@ -73,9 +74,9 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 // it.
 func (ev *evaluation) shellRules() bool {
 	for i := range ev.pol.layers {
-		for _, list := range [][]rule{ev.pol.layers[i].deny, ev.pol.layers[i].ask} {
+		for _, list := range [][]rules.Rule{ev.pol.layers[i].Deny, ev.pol.layers[i].Ask} {
 			for k := range list {
-				if list[k].coversTool(ev.tool, false) || list[k].paths != nil {
+				if list[k].CoversTool(ev.tool, false) || list[k].HasPath() {
 					return true
 				}
 			}
@@ -90,17 +91,17 @@ func (ev *evaluation) shellRules() bool {
 func (ev *evaluation) pathRule(effect Effect) bool {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
-		rules := l.deny
+		files := l.Deny
 		if effect == Ask {
-			rules = l.ask
+			files = l.Ask
 		}
 		if !ev.layerApplies(l, true) {
 			continue
 		}
-		for k := range rules {
-			if r := &rules[k]; r.paths != nil && r.coversPathIn(ev.facts, ev.line) {
+		for k := range files {
+			if r := &files[k]; r.HasPath() && r.CoversPathIn(ev.facts, ev.line) {
 				ev.verdict.Why = ""
-				return ev.decide(effect, string(effect)+" "+r.text)
+				return ev.decide(effect, string(effect)+" "+r.Text)
 			}
 		}
 	}
@@ -134,7 +135,7 @@ func (ev *evaluation) allowedParts() string {
 
 // mayAllow reports whether any rule or answer could allow a command.
 func (ev *evaluation) mayAllow() bool {
-	return len(ev.pol.answers) > 0 || slices.ContainsFunc(ev.pol.layers, func(l layer) bool { return len(l.allow) > 0 })
+	return len(ev.pol.answers) > 0 || slices.ContainsFunc(ev.pol.layers, func(l rules.Layer) bool { return len(l.Allow) > 0 })
 }
 
 func (ev *evaluation) allowsPart(p *shell.Part) string {
@@ -145,8 +146,8 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 		}
 		argv[i] = w.Text
 	}
-	if r := ev.firstRule(allowRules, true, func(r *rule) bool { return r.coversArgv(argv, true) }); r != nil {
-		return "allow " + r.text
+	if r := ev.firstRule(allowRules, true, func(r *rules.Rule) bool { return r.CoversArgv(argv, true) }); r != nil {
+		return "allow " + r.Text
 	}
 	if p.HasInput {
 		return "" // the answer did not show the input, which may be code

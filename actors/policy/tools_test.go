@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -112,7 +113,7 @@ func TestSuggest(t *testing.T) {
 }
 
 func TestImportClaudeCode(t *testing.T) {
-	perms, left, err := policy.ImportClaudeCode([]byte(`{"permissions":{"allow":["Bash(npm run test:*)","Read(~/.zshrc)","mcp__db","Bash","Bash(python:*)","Bash(sudo:*)","Task(Explore)","Bash(a && b)","Bash(nod:*)","WebFetch(domain:go.dev)"],"ask":["Bash(git push:*)"],"deny":["Read(./.env)","Bash(curl:*)"],"defaultMode":"acceptEdits","additionalDirectories":["/srv"]}}`))
+	perms, left, err := rules.ImportClaudeCode([]byte(`{"permissions":{"allow":["Bash(npm run test:*)","Read(~/.zshrc)","mcp__db","Bash","Bash(python:*)","Bash(sudo:*)","Task(Explore)","Bash(a && b)","Bash(nod:*)","WebFetch(domain:go.dev)"],"ask":["Bash(git push:*)"],"deny":["Read(./.env)","Bash(curl:*)"],"defaultMode":"acceptEdits","additionalDirectories":["/srv"]}}`))
 	require.NoError(t, err)
 	assert.Equal(t, schemas.Permissions{Allow: []string{"Bash(npm run test:*)", "Read(~/.zshrc)", "mcp__db", "WebFetch(domain:go.dev)"}, Ask: []string{"Bash(git push:*)"}, Deny: []string{"Read(./.env)", "Bash(curl:*)"}}, perms)
 	assert.Len(t, left, 8)
@@ -120,7 +121,7 @@ func TestImportClaudeCode(t *testing.T) {
 		assert.NotEmpty(t, l.Why, l.Rule)
 	}
 	pol(t, perms)
-	_, _, err = policy.ImportClaudeCode([]byte("{"))
+	_, _, err = rules.ImportClaudeCode([]byte("{"))
 	assert.ErrorContains(t, err, "Claude Code's settings")
 }
 

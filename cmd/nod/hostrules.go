@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
@@ -22,7 +22,7 @@ type hostRules struct {
 	file    string
 	project string // the rules apply to this project alone; empty means to all
 	rules   schemas.Permissions
-	left    []policy.NotImported
+	left    []rules.NotImported
 }
 
 // ruleFiles returns glob patterns for the files of an agent program's rules: the
@@ -77,7 +77,7 @@ func readHostRules(agent, file string) (all []hostRules, err error) {
 		}
 		one, err := readRuleFile(agent, f)
 		if err != nil { // an unreadable file does not keep the others from being read
-			one.left = []policy.NotImported{{List: "file", Rule: f, Why: err.Error()}}
+			one.left = []rules.NotImported{{List: "file", Rule: f, Why: err.Error()}}
 		}
 		seen, all = append(seen, info), append(all, one)
 	}
@@ -90,14 +90,14 @@ func readRuleFile(agent, file string) (hostRules, error) {
 	if err != nil {
 		return r, fmt.Errorf("read the rules of %s: %w: name the file with --file", agent, err)
 	}
-	read := policy.ImportClaudeCode
+	read := rules.ImportClaudeCode
 	switch {
 	case agent == hook.Codex().Name:
-		read = policy.ImportCodex
+		read = rules.ImportCodex
 	case agent == hook.Gemini().Name && filepath.Ext(file) == ".toml":
-		read = policy.ImportGeminiPolicy
+		read = rules.ImportGeminiPolicy
 	case agent == hook.Gemini().Name:
-		read = policy.ImportGemini
+		read = rules.ImportGemini
 	}
 	if r.rules, r.left, err = read(data); err != nil {
 		return r, fmt.Errorf("%s: %w", file, err)

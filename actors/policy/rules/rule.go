@@ -1,4 +1,7 @@
-package policy
+// Package rules reads and matches the rules of permissions, such as "Bash(git status:*)":
+// one rule, and layers of rules for some agents, hosts and projects. It also imports the
+// rules of other agent programs.
+package rules
 
 import (
 	"fmt"
@@ -12,9 +15,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
-// rule is one compiled line of permissions.
-type rule struct {
-	text string // as the user wrote it
+// Rule is one compiled line of permissions.
+type Rule struct {
+	Text string // as the user wrote it
 	tool string // the tool's name in rules, or the name of an MCP server or tool
 	mcp  bool   // covers every tool of the server
 
@@ -26,28 +29,34 @@ type rule struct {
 	domain string   // WebFetch
 }
 
+// HasPath reports whether the rule is about certain files.
+func (r *Rule) HasPath() bool { return r.paths != nil }
+
+// HasCommand reports whether the rule is about certain commands.
+func (r *Rule) HasCommand() bool { return r.argv != nil }
+
 var toolPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
 
-// parseRule compiles a rule, or returns an error that says what is wrong with it and
+// Parse compiles a rule, or returns an error that says what is wrong with it and
 // how to write it.
-func parseRule(text string) (rule, error) {
+func Parse(text string) (Rule, error) {
 	m := toolPattern.FindStringSubmatch(text)
 	if m == nil {
 		if strings.HasPrefix(text, "mcp__") && strings.HasSuffix(text, "*") && toolPattern.MatchString(strings.TrimRight(text, "*")) {
 			m = []string{text, text, ""}
 		} else {
-			return rule{}, fmt.Errorf("%q is not a rule: expected a tool's name, such as \"Bash\", or a tool with a pattern, such as \"Bash(git status:*)\"", text)
+			return Rule{}, fmt.Errorf("%q is not a rule: expected a tool's name, such as \"Bash\", or a tool with a pattern, such as \"Bash(git status:*)\"", text)
 		}
 	}
-	r := rule{text: text, tool: m[1]}
+	r := Rule{Text: text, tool: m[1]}
 	if strings.HasPrefix(r.tool, "mcp__") {
 		if strings.Contains(text, "(") {
-			return rule{}, fmt.Errorf("%q: a rule for an MCP tool has no pattern: name the tool, or its server for all of its tools", text)
+			return Rule{}, fmt.Errorf("%q: a rule for an MCP tool has no pattern: name the tool, or its server for all of its tools", text)
 		}
 		r.tool = strings.TrimSuffix(strings.TrimSuffix(r.tool, "*"), "__")
 		r.mcp = strings.Count(r.tool, "__") == 1
 		if !r.mcp && strings.HasSuffix(text, "*") {
-			return rule{}, fmt.Errorf("%q: * cannot stand for a part of a tool's name: name one tool, or the server for all of its tools", text)
+			return Rule{}, fmt.Errorf("%q: * cannot stand for a part of a tool's name: name one tool, or the server for all of its tools", text)
 		}
 		return r, nil
 	}
@@ -72,12 +81,12 @@ func parseRule(text string) (rule, error) {
 		err = fmt.Errorf("nod knows no patterns for this tool: name the tool alone")
 	}
 	if err != nil {
-		return rule{}, fmt.Errorf("%q: %w", text, err)
+		return Rule{}, fmt.Errorf("%q: %w", text, err)
 	}
 	return r, nil
 }
 
-func (r *rule) command(s string) error {
+func (r *Rule) command(s string) error {
 	if rest, ok := strings.CutSuffix(s, ":*"); ok {
 		s, r.prefix = rest, true
 	} else if rest, ok := strings.CutSuffix(s, " *"); ok {
@@ -91,7 +100,7 @@ func (r *rule) command(s string) error {
 	return nil
 }
 
-func (r *rule) pathPattern(s string) error {
+func (r *Rule) pathPattern(s string) error {
 	below := strings.HasSuffix(s, "/")
 	switch {
 	case strings.HasPrefix(s, "//"):
@@ -126,10 +135,10 @@ func (r *rule) pathPattern(s string) error {
 	return nil
 }
 
-// coversTool reports whether the rule is about this tool. A rule with a path is about
+// CoversTool reports whether the rule is about this tool. A rule with a path is about
 // access to files: Read(p) covers searches too, and Edit(p) every tool that writes.
 // With strict, a name without a path covers that tool alone.
-func (r *rule) coversTool(t tools.Tool, strict bool) bool {
+func (r *Rule) CoversTool(t tools.Tool, strict bool) bool {
 	if r.tool == t.Name {
 		return true
 	}
@@ -146,7 +155,7 @@ func (r *rule) coversTool(t tools.Tool, strict bool) bool {
 // are known. Relative paths of an allow rule begin in the project. Those of a deny or
 // ask rule begin as well in the directory of the rule's settings file, and in every
 // directory of the call outside the project.
-func (r *rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
+func (r *Rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	switch {
 	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
 		return []string{""}, true
@@ -169,10 +178,10 @@ func (r *rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	return out, true
 }
 
-// coversPath reports whether p matches. For an allow rule the whole path must match,
+// CoversPath reports whether p matches. For an allow rule the whole path must match,
 // without wildcards in p; for others it is enough that some path that p may stand for
 // matches, or a directory above it.
-func (r *rule) coversPath(p string, loc *pathname.Location, allow bool) bool {
+func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	if r.paths == nil {
 		return true
 	}
@@ -191,7 +200,7 @@ func (r *rule) coversPath(p string, loc *pathname.Location, allow bool) bool {
 }
 
 // matchesFrom reports whether the full path p matches if the rule begins at base.
-func (r *rule) matchesFrom(base, p string, allow bool) bool {
+func (r *Rule) matchesFrom(base, p string, allow bool) bool {
 	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(base, "/"))
 	if !ok || rel != "" && rel[0] != '/' && base != "" {
 		return false
@@ -199,8 +208,8 @@ func (r *rule) matchesFrom(base, p string, allow bool) bool {
 	return r.segments(strings.Split(strings.Trim(rel, "/"), "/"), allow)
 }
 
-// mayLieBelow reports whether files that the rule is about may lie below p.
-func (r *rule) mayLieBelow(p string, loc *pathname.Location) bool {
+// MayLieBelow reports whether files that the rule is about may lie below p.
+func (r *Rule) MayLieBelow(p string, loc *pathname.Location) bool {
 	bases, known := r.bases(loc, false)
 	if r.root == '*' || !known {
 		return true
@@ -217,9 +226,9 @@ func (r *rule) mayLieBelow(p string, loc *pathname.Location) bool {
 	})
 }
 
-// spellsOut reports whether the rule itself names the unusual segments of p: a rule for
+// SpellsOut reports whether the rule itself names the unusual segments of p: a rule for
 // every file is not meant for hooks and settings.
-func (r *rule) spellsOut(p string, loc *pathname.Location) bool {
+func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	for _, full := range loc.Resolve(p) {
 		for _, seg := range pathname.Unusual(loc.Relative(full)) {
 			if !slices.ContainsFunc(r.paths, func(own string) bool { return strings.EqualFold(own, seg) }) {
@@ -231,11 +240,11 @@ func (r *rule) spellsOut(p string, loc *pathname.Location) bool {
 }
 
 // matchesByEnd compares only the end of a path whose directory is unknown.
-func (r *rule) matchesByEnd(p string, _ *pathname.Location) bool {
+func (r *Rule) matchesByEnd(p string, _ *pathname.Location) bool {
 	return r.segments(append([]string{"**"}, pathname.Split(nil, p)...), false) || r.root == '*' && r.segments(pathname.Split(nil, p), false)
 }
 
-func (r *rule) segments(segs []string, allow bool) bool {
+func (r *Rule) segments(segs []string, allow bool) bool {
 	pattern := r.paths
 	if r.root == '*' {
 		pattern = append([]string{"**"}, pattern...)

@@ -1,4 +1,4 @@
-package policy
+package rules
 
 import (
 	"encoding/json"
@@ -69,7 +69,7 @@ func (in *ruleImport) takeRules(list string, rules ...string) {
 	for _, text := range rules {
 		text = strings.TrimSpace(text)
 		why := ""
-		r, err := parseRule(text)
+		r, err := Parse(text)
 		if err != nil {
 			why = strings.TrimPrefix(err.Error(), fmt.Sprintf("%q: ", text))
 		} else if list == allowList {
@@ -85,8 +85,8 @@ func (in *ruleImport) takeRules(list string, rules ...string) {
 
 // unbounded returns the reason to leave out an allow rule that nod would not bound; ""
 // for every other one.
-func unbounded(r *rule) string {
-	if _, pattern, _ := strings.Cut(r.text, "("); tools.Named(r.tool).Kind != tools.Shell {
+func unbounded(r *Rule) string {
+	if _, pattern, _ := strings.Cut(r.Text, "("); tools.Named(r.tool).Kind != tools.Shell {
 		if r.root == 'p' && strings.HasPrefix(pattern, "/") {
 			return "in Claude Code this path starts at the directory of the settings file, in nod at every project: write it as //abs/path or ./path"
 		}

@@ -1,4 +1,4 @@
-package policy
+package rules
 
 import (
 	"net/url"
@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// coversArgv reports whether the command's words match. In an allow rule a * stands for
+// CoversArgv reports whether the command's words match. In an allow rule a * stands for
 // exactly one word, elsewhere for any number of them.
-func (r *rule) coversArgv(argv []string, allow bool) bool {
+func (r *Rule) CoversArgv(argv []string, allow bool) bool {
 	if r.argv == nil {
 		return true
 	}
@@ -25,7 +25,7 @@ var gitHarmfulFlags = []string{"--output", "--ext-diff", "--textconv", "--open-f
 // addsHarmfulFlag reports whether the command has such a flag that the rule does not
 // spell out; git accepts abbreviations too. An allow rule for git log is not written
 // for these flags.
-func (r *rule) addsHarmfulFlag(argv []string) bool {
+func (r *Rule) addsHarmfulFlag(argv []string) bool {
 	if r.argv[0] != "git" {
 		return false
 	}
@@ -57,20 +57,20 @@ func argvMatch(pattern, argv []string, prefix, strict bool) bool {
 	return argvMatch(pattern[1:], argv[1:], prefix, strict)
 }
 
-// coversCommand reports whether a deny or ask rule covers one of a line's commands. A
+// CoversCommand reports whether a deny or ask rule covers one of a line's commands. A
 // path to a program counts as the program's name.
-func (r *rule) coversCommand(f *shell.Facts) bool {
+func (r *Rule) CoversCommand(f *shell.Facts) bool {
 	if r.argv == nil {
 		return true
 	}
 	for _, argv := range f.Commands {
-		if r.coversArgv(argv, false) || r.coversArgv(append([]string{commands.ProgramName(argv[0])}, argv[1:]...), false) {
+		if r.CoversArgv(argv, false) || r.CoversArgv(append([]string{commands.ProgramName(argv[0])}, argv[1:]...), false) {
 			return true
 		}
 		// git -C DIR push is a push: flags before a subcommand are left out, with the
 		// words that may be their values.
 		for i := 1; i < len(argv) && i < 12 && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
-			if r.coversArgv(append([]string{commands.ProgramName(argv[0])}, argv[i+1:]...), false) {
+			if r.CoversArgv(append([]string{commands.ProgramName(argv[0])}, argv[i+1:]...), false) {
 				return true
 			}
 		}
@@ -78,8 +78,8 @@ func (r *rule) coversCommand(f *shell.Facts) bool {
 	return false
 }
 
-// coversPathIn reports whether a word of a line may stand for a path of the rule.
-func (r *rule) coversPathIn(f *shell.Facts, line *shell.Line) bool {
+// CoversPathIn reports whether a word of a line may stand for a path of the rule.
+func (r *Rule) CoversPathIn(f *shell.Facts, line *shell.Line) bool {
 	loc := line.Location
 	if len(loc.Dirs) == 0 {
 		loc = *f.Location
@@ -87,7 +87,7 @@ func (r *rule) coversPathIn(f *shell.Facts, line *shell.Line) bool {
 	for _, list := range [][]string{f.Words, f.Writes} {
 		for _, w := range list {
 			for _, at := range pathname.Pieces(w) {
-				if at != "" && r.coversPath(at, &loc, false) {
+				if at != "" && r.CoversPath(at, &loc, false) {
 					return true
 				}
 			}
@@ -96,7 +96,7 @@ func (r *rule) coversPathIn(f *shell.Facts, line *shell.Line) bool {
 	return false
 }
 
-func (r *rule) coversURL(raw string, allow bool) bool {
+func (r *Rule) CoversURL(raw string, allow bool) bool {
 	if r.domain == "" {
 		return true
 	}

@@ -1,0 +1,86 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Layer is one set of rules and the calls that they are for.
+type Layer struct {
+	Match            schemas.PolicyMatch
+	Deny, Ask, Allow []Rule
+}
+
+// Compile parses the rules of a layer. If one cannot be parsed, the error names it by its
+// place in the settings; at is the place of the layer.
+func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
+	out := Layer{Match: l.Match}
+	for _, list := range []struct {
+		name  string
+		rules []string
+		into  *[]Rule
+	}{{"deny", l.Permissions.Deny, &out.Deny}, {"ask", l.Permissions.Ask, &out.Ask}, {"allow", l.Permissions.Allow, &out.Allow}} {
+		for i, text := range list.rules {
+			r, err := Parse(text)
+			if err != nil {
+				return Layer{}, fmt.Errorf("%s.%s[%d]: %w", at, list.name, i, err)
+			}
+			*list.into = append(*list.into, r)
+		}
+	}
+	return out, nil
+}
+
+// Applies reports whether the layer is for this call. If the layer tightens, it applies
+// as well if a field that it matches on is unknown, or if the call runs in a directory
+// of a matching project.
+func (l *Layer) Applies(agent, host string, loc *pathname.Location, tightens bool) bool {
+	return matchAny(l.Match.Agents, agent, tightens) && matchAny(l.Match.Hosts, host, tightens) && l.matchProject(loc, tightens)
+}
+
+// SetDir sets the directory of the project whose settings hold the layer: the relative
+// paths of its deny and ask rules begin there as well.
+func (l *Layer) SetDir(dir string) {
+	for _, list := range [][]Rule{l.Ask, l.Deny} {
+		for i := range list {
+			list[i].dir = pathname.Clean(dir)
+		}
+	}
+}
+
+// Matches reports whether a match is for a request of this agent, project and host.
+// Every field that it matches on must be known.
+func Matches(m schemas.PolicyMatch, agent, project, host string) bool {
+	l := Layer{Match: m}
+	return l.Applies(agent, host, &pathname.Location{Project: project}, false)
+}
+
+func matchAny(patterns []string, s string, tightens bool) bool {
+	if len(patterns) == 0 || s == "" && tightens {
+		return true
+	}
+	return slices.ContainsFunc(patterns, func(p string) bool { return s != "" && pathname.Match(p, s) })
+}
+
+func (l *Layer) matchProject(loc *pathname.Location, tightens bool) bool {
+	if len(l.Match.Projects) == 0 {
+		return true
+	}
+	if loc.Project == "" {
+		return tightens
+	}
+	return slices.ContainsFunc(l.Match.Projects, func(p string) bool {
+		dir := loc.Resolve(strings.TrimSuffix(p, "/**"))
+		if len(dir) != 1 {
+			return tightens
+		}
+		if loc.Project == dir[0] || strings.HasSuffix(p, "/**") && pathname.Within(loc.Project, dir[0]) {
+			return true
+		}
+		return tightens && slices.ContainsFunc(loc.Dirs, func(d string) bool { return pathname.Within(d, dir[0]) })
+	})
+}
