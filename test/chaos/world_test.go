@@ -140,6 +140,9 @@ func (w *world) groupOf(key string) string {
 // finds waits until the person is shown a pending request that fits.
 func (p *person) finds(ctx context.Context, fits func(*schemas.Prompt) bool) (schemas.Prompt, error) {
 	for {
+		if ctx.Err() != nil {
+			return schemas.Prompt{}, ctx.Err()
+		}
 		p.mu.Lock()
 		changed := p.changed
 		for _, prompt := range p.shown {
