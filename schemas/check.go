@@ -126,6 +126,9 @@ func (s *Settings) reachable() error {
 		if c.CodeWordEnv != "" && c.CodeWordFile != "" {
 			return invalid(at, "name code_word_env or code_word_file, not both")
 		}
+		if word := s.CodeWordFor(c.Risk); c.CodeWord() && (word.CodeWordEnv != c.CodeWordEnv || word.CodeWordFile != c.CodeWordFile) {
+			return invalid(at, "names another code word than a rule for the same risk: an answer has one code word")
+		}
 		if c.String() == "" {
 			return invalid(at, "has no condition: name min_channel, second_device or a code word")
 		}

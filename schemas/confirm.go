@@ -64,6 +64,18 @@ func (c *Confirm) Takes(connector string) bool {
 	return c.MinChannel == "" || slices.Index(channels, ChannelOf(connector)) >= slices.Index(channels, c.MinChannel)
 }
 
+// CodeWordFor returns the rule whose code word an answer that allows a request of this
+// risk must contain, or nil if no rule wants one. If several rules do, it is the rule for
+// the highest risk among them.
+func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
+	for _, c := range s.Confirms() {
+		if c.CodeWord() && c.Wants(risk) && (word == nil || slices.Index(risks, c.Risk) > slices.Index(risks, word.Risk)) {
+			word = &c
+		}
+	}
+	return word
+}
+
 // The conditions, as String writes them, that only some connectors can meet.
 const (
 	TakesSecondDevice = "a second device"

@@ -11,22 +11,27 @@ import (
 // checkConfirmation refuses an answer that allows, if it lacks the confirmation that the
 // settings demand for this risk.
 func (e *connectors) checkConfirmation(risk schemas.Risk, connector string, a *schemas.Answer) error {
-	for _, c := range e.settings.now().settings.Confirms() {
-		switch {
-		case !c.Wants(risk):
-		case !c.Takes(connector):
+	settings := e.settings.now().settings
+	for _, c := range settings.Confirms() {
+		if c.Wants(risk) && !c.Takes(connector) {
 			return schemas.Errorf(schemas.CodeForbidden, "a request of risk %s is not allowed on %s: it takes %s", risk, connector, c.String())
-		case c.CodeWord():
-			word, err := codeWord(&c)
-			if err != nil {
-				return err
-			}
-			if subtle.ConstantTimeCompare([]byte(word), []byte(a.CodeWord)) != 1 {
-				return schemas.Errorf(schemas.CodeForbidden, "a request of risk %s takes the code word, and that was not it", risk)
-			}
 		}
 	}
-	return nil
+	c := settings.CodeWordFor(risk)
+	if c == nil {
+		return nil
+	}
+	right, err := isCodeWord(c, a.CodeWord)
+	if err == nil && !right {
+		err = schemas.Errorf(schemas.CodeForbidden, "a request of risk %s needs the code word, and this one is wrong or missing", risk)
+	}
+	return err
+}
+
+// isCodeWord reports whether said is the code word of this rule, in constant time.
+func isCodeWord(c *schemas.Confirm, said string) (bool, error) {
+	word, err := codeWord(c)
+	return err == nil && subtle.ConstantTimeCompare([]byte(word), []byte(said)) == 1, err
 }
 
 // codeWord reads the code word from its file or variable each time, since it may change

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/subtle"
 	"slices"
 
 	"github.com/nodbus/nod/schemas"
@@ -28,27 +27,21 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	return checkCodeWord(now, word)
 }
 
-// checkCodeWord refuses a thaw unless said is the code word of permissions.confirm, for
-// whichever risk it is named. It also refuses a word if the settings name none.
+// checkCodeWord refuses a thaw unless said is the code word that permissions.confirm names
+// for the highest risk. It also refuses a word if the settings name none.
 func checkCodeWord(s *schemas.Settings, said string) error {
-	named := false
-	for _, c := range s.Confirms() {
-		if !c.CodeWord() {
-			continue
-		}
-		named = true
-		word, err := codeWord(&c)
-		if err != nil {
-			return err
-		}
-		if subtle.ConstantTimeCompare([]byte(word), []byte(said)) != 1 {
-			return schemas.Errorf(schemas.CodeForbidden, "a thaw on this machine takes the code word")
-		}
-	}
-	if !named && said != "" {
+	c := s.CodeWordFor(schemas.RiskHigh)
+	if c == nil && said != "" {
 		return schemas.Errorf(schemas.CodeForbidden, "a thaw takes no code word here: permissions.confirm names none")
 	}
-	return nil
+	if c == nil {
+		return nil
+	}
+	right, err := isCodeWord(c, said)
+	if err == nil && !right {
+		err = schemas.Errorf(schemas.CodeForbidden, "a thaw on this machine takes the code word")
+	}
+	return err
 }
 
 // secondDevices returns the identities outside the agents' machine that may thaw.

@@ -12,7 +12,7 @@ import (
 
 // Allowing a risky call takes the confirmations that the settings list, on every
 // channel; denying one takes none.
-func TestWhatIsRiskyTakesMoreThanAWord(t *testing.T) {
+func TestConfirmationsForRiskyCalls(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "word")
 	people := `"approvers":{"people":[
@@ -56,12 +56,43 @@ func TestWhatIsRiskyTakesMoreThanAWord(t *testing.T) {
 	env.NoError(says(denied, "terminal", "ann", "reject_once", ""))
 
 	for settings, path := range map[string]string{
-		`{"permissions":{"confirm":[{"risk":"high"}]},` + people + `}`:                                             "permissions.confirm[0]: has no condition",
-		`{"permissions":{"confirm":[{"risk":"high","code_word_env":"A","code_word_file":"/b"}]},` + people + `}`:   "permissions.confirm[0]: name code_word_env or",
-		`{"permissions":{"confirm":[{"risk":"high","second_device":true,"min_channel":"screen"}]},` + people + `}`: "permissions.confirm[0]: no approver has an identity",
-		`{"permissions":{"confirm":[{"risk":"huge","second_device":true}]},` + people + `}`:                        "permissions.confirm[0].risk: ",
+		`{"permissions":{"confirm":[{"risk":"high"}]},` + people + `}`:                                                         "permissions.confirm[0]: has no condition",
+		`{"permissions":{"confirm":[{"risk":"high","code_word_env":"A","code_word_file":"/b"}]},` + people + `}`:               "permissions.confirm[0]: name code_word_env or",
+		`{"permissions":{"confirm":[{"risk":"high","code_word_env":"A"},{"risk":"high","code_word_env":"B"}]},` + people + `}`: "permissions.confirm[1]: names another code word",
+		`{"permissions":{"confirm":[{"risk":"high","second_device":true,"min_channel":"screen"}]},` + people + `}`:             "permissions.confirm[0]: no approver has an identity",
+		`{"permissions":{"confirm":[{"risk":"huge","second_device":true}]},` + people + `}`:                                    "permissions.confirm[0].risk: ",
 	} {
 		_, err := env.Owner().ApplySettings(env.Ctx, []byte(settings))
 		env.True(strings.HasPrefix(env.Refusal(err, schemas.CodeValidation).Message, path), "%v", err)
 	}
+}
+
+// If rules for two risks name different code words, the one for the higher risk counts,
+// and a thaw needs that one too.
+func TestTheCodeWordOfTheHighestRisk(t *testing.T) {
+	t.Parallel()
+	plain, strong := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "strong")
+	env := rig.Start(t, func(s *rig.Setup) {
+		s.Settings = `{"permissions":{"confirm":[
+			{"risk":"high","code_word_file":"` + strong + `"},{"risk":"medium","code_word_file":"` + plain + `"}]},
+			"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`
+	})
+	env.NoError(os.WriteFile(plain, []byte("please\n"), 0o600))
+	env.NoError(os.WriteFile(strong, []byte("open sesame\n"), 0o600))
+	ada, ann := env.Agent("ada"), env.Ann()
+	for command, words := range map[string][2]string{"rm -rf build": {"please", "open sesame"}, "npm test": {"open sesame", "please"}} {
+		q := ada.Asks(rig.Shell("S", "", command))
+		for i, word := range words {
+			a := ann.AnswerTo(q, "allow_once")
+			a.CodeWord = word
+			_, err := ann.Answer(env.Ctx, a)
+			env.Equal(i == 1, err == nil, "%s with %q: %v", command, word, err)
+		}
+	}
+	_, err := ann.Freeze(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
+	env.NoError(err)
+	_, err = ann.Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann(), CodeWord: "please"})
+	env.Refusal(err, schemas.CodeForbidden)
+	_, err = ann.Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann(), CodeWord: "open sesame"})
+	env.NoError(err)
 }

@@ -137,7 +137,7 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 	p.sets("dialog .answer-options input[type=password]", "sesame")
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))
-	p.sees("document.querySelector('dialog .status').innerText.includes('that was not it')")
+	p.sees("document.querySelector('dialog .status').innerText.includes('this one is wrong or missing')")
 	p.sets("dialog .answer-options input[type=password]", "open sesame")
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))
