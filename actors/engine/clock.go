@@ -20,8 +20,8 @@ const (
 	// after a reading. If they differ more, the clock was set or the machine has slept,
 	// and the reading is no longer used for deadlines.
 	clockStep = 500 * time.Millisecond
-	// clockDrift is the part of its age by which a reading's error grows: 1 in 10,000.
-	// Quartz clocks are more precise than that.
+	// A reading's error grows by its age divided by clockDrift. Quartz clocks are more
+	// precise than that.
 	clockDrift = 10_000
 )
 
@@ -44,8 +44,8 @@ type clockReading struct {
 // err returns the greatest possible error of the clock at this moment.
 func (r *clockReading) err() time.Duration { return r.Err + time.Since(r.At)/clockDrift }
 
-// now returns the broker's time. It never fails, but its error is not bounded: use late to
-// decide about a deadline.
+// now returns the broker's time. It never fails, but may be wrong if the last reading is
+// outdated: use late to decide about a deadline.
 func (c *clock) now() time.Time {
 	last := c.last.Load()
 	return last.Broker.Add(time.Since(last.At)).UTC()
