@@ -31,7 +31,7 @@ type Options struct {
 	// user's home directory. For a call from another host, the policy does not use Home
 	// and does not follow symbolic links.
 	Host, Home string
-	// Own lists nod's own files outside the usual places. Rules never allow an agent to
+	// Own lists nod's own files outside the usual places. The policy denies agents to
 	// write them.
 	Own []string
 	// Channels describe the settings of people connectors. Settings that name any other

@@ -10,7 +10,7 @@ import (
 )
 
 // An engine reports that it obeys a freeze once every request that was checked against older
-// freezes has left.
+// freezes has its reply.
 func TestAFreezeIsObeyedWhenWhatWasJudgedBeforeIsOver(t *testing.T) {
 	var b freezeState
 	at := func(revision uint64) {

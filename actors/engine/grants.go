@@ -48,7 +48,7 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 func (e *holdings) applyEffects(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d == nil || question.Record.Joined != "" || e.clock.now().Sub(d.DecidedAt) > bus.Retention {
-		return nil // within bus.Retention even an ended standing answer is still stored, so that it is not created again
+		return nil // later, an ended standing answer may no longer be stored, and would be created again
 	}
 	if err := e.answerCall(ctx, question); err != nil {
 		return fmt.Errorf("store the effects of %s: %w", question.Key, err)
