@@ -1,6 +1,6 @@
-// Package actors runs nod's local actors: their system, their supervision, and lanes, the
-// keyed workers that engines and connectors share. Only this package imports
-// protoactor-go.
+// Package actors runs nod's local actors. It has the actor system, the supervision, and
+// lanes, which run the jobs of each key in order; engines and connectors use them. Only
+// this package imports protoactor-go.
 package actors
 
 import (
@@ -46,7 +46,8 @@ func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
 
-// Actor handles messages one after another. Only its receiver may use its state.
+// Actor handles messages one after another. Only its receive function may use the state
+// behind it, because nothing else runs in the actor's order.
 type Actor struct {
 	sys  *System
 	pid  *actor.PID

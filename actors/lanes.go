@@ -9,7 +9,7 @@ import (
 
 // Job is one message for a lane.
 type Job interface {
-	// Run does the work. ctx ends when Lanes.Stop has ended or has run out of time.
+	// Run does the work. ctx ends early if Lanes.Stop runs out of time.
 	Run(ctx context.Context)
 	// Failed is called if Run panics, with the value of the panic. If a caller waits for
 	// the job's result, Failed replies to it.

@@ -108,7 +108,8 @@ func (q promptJob) finish(ctx context.Context, err error) {
 	q.delivery.Done()
 }
 
-// deliver shows this version of the prompt, or its outcome, unless it is already shown.
+// deliver shows this version of the prompt, or its outcome, unless it is already shown. The
+// error is errClaimed if another worker is just showing the prompt.
 func (c showAttempt) deliver(ctx context.Context) error {
 	shown, err := c.desk.claim(ctx, &c.prompt, c.id, c.try)
 	switch {
@@ -309,9 +310,9 @@ func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bo
 	}
 }
 
-// addMessage adds a message to the entry that was sent after another worker had taken over,
-// so that the outcome is shown in that message too. If the outcome was shown before,
-// addMessage changes the message to the outcome at once.
+// addMessage adds to the entry a message that this worker sent although another worker had
+// taken over, so that the outcome is shown in that message too. If the outcome has been
+// shown before, addMessage changes the message to the outcome at once.
 func (c showAttempt) addMessage(ctx context.Context, ref string) error {
 	for {
 		now, err := c.desk.shownTo(ctx, &c.prompt)

@@ -297,7 +297,7 @@ func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string,
 	return p.UserID, err
 }
 
-// SpendLoginCode marks a code as used that the web inbox has signed itself. nod stores the
+// SpendLoginCode marks as used a code that the web inbox has signed itself. nod stores the
 // mark until the code expires, at until. Only one of several callers gets first == true.
 func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})

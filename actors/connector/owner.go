@@ -43,9 +43,9 @@ func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64
 	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
-// Pair with a code opens a pairing: a person then sends the code on the connector on. With
-// an empty code, Pair returns the open pairing; its From is the identity that has sent the
-// code, or nil before the code has arrived. NOT_FOUND means that the pairing has ended.
+// Pair with a code opens a pairing on the connector named on, where a person then sends the
+// code. With an empty code, Pair returns the open pairing; its From is the identity that has
+// sent the code, or nil until the code arrives. NOT_FOUND means that the pairing has ended.
 func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
 	var p schemas.Pairing
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)

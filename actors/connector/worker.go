@@ -32,7 +32,7 @@ type Worker struct {
 	carrier people.Carrier
 	log     *slog.Logger
 	id      string
-	// renewClaimEvery is how often a prompt's claim is renewed while the channel works.
+	// renewClaimEvery is how often a prompt's claim is renewed until the channel replies.
 	renewClaimEvery time.Duration
 	// recording is the context for storing the handles of sent messages. It ends when Stop
 	// returns, or carryTimeout after Stop was called.

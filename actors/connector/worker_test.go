@@ -65,7 +65,7 @@ func (p *pager) Settle(_ context.Context, ref people.Ref, prompt schemas.Prompt)
 	return nil
 }
 
-// rig is a nod whose only approver is Ann on the pager.
+// rig is a running nod with the connector pager. newRig makes Ann its only approver.
 type rig struct {
 	t     *testing.T
 	ctx   context.Context

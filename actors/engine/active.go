@@ -28,9 +28,9 @@ const (
 
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
-// activityBuffer collects the foreground sessions whose last activity is to be stored. If a
-// session makes a request after another session of its agent, its activity is always added,
-// so that the store has the two in the right order.
+// activityBuffer collects the foreground sessions whose last activity is to be stored. If the
+// previous request of an agent came from another session, the activity is always added, so
+// that the store has the two sessions in the right order.
 type activityBuffer struct {
 	storing sync.Mutex
 

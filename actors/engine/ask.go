@@ -16,7 +16,7 @@ type agentRequest struct {
 	agent   string
 	body    json.RawMessage // the message as received, byte for byte
 	request schemas.Request
-	digest  string // of the content
+	digest  string // the digest of the request's content
 	same    string // the Sameness; empty until sameness has computed it
 }
 
@@ -65,7 +65,7 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 		return e.rejoin(ctx, c, s)
 	case s.verdict.Effect == policy.Ask:
 		return e.askPerson(ctx, c, s, 0)
-	case s.rules.updated != nil: // too long for the log
+	case s.rules.updated != nil: // the edited input may be too long for the log
 		return e.createDecided(ctx, s, 0)
 	}
 	return e.decideFresh(ctx, c, s)
@@ -87,7 +87,7 @@ func (e *intake) receive(ctx context.Context, c *caller, r *schemas.Request) (*a
 	return s, nil
 }
 
-// policyDecision returns the decision that follows from the verdict.
+// policyDecision returns the decision that follows from the verdict of the stages.
 func (e *intake) policyDecision(s *askState) *schemas.Decision {
 	if s.frozen != nil {
 		return e.freezeDenial(&s.request, s.digest, s.frozen)

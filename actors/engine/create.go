@@ -32,8 +32,8 @@ func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64
 	return entry.Record.Decision, nil
 }
 
-// record returns the record of a request, with now as its deadline, as for a request that is
-// decided at once.
+// record returns the record of a request that is decided at once: its deadline is now. For
+// a request that waits, pendingRecord replaces the deadline and adds to the record.
 func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	return schemas.Record{
 		Type: schemas.TypeRecord, Agent: r.agent, User: r.request.User, Request: r.body, Digest: r.digest,
@@ -71,8 +71,8 @@ func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 }
 
 // admit refuses a request with FORBIDDEN if its session has maxOpen pending ones. If the
-// settings name no approver, admit reads them again first, because later stages would refuse
-// the request: that must not happen by outdated settings.
+// settings name no approver, admit reads them again first: later stages would refuse the
+// request, and outdated settings must not cause that.
 func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	if len(s.settings.settings.People()) == 0 {
 		if err := e.readSettings(ctx); err != nil {

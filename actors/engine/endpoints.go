@@ -52,7 +52,7 @@ type handler struct {
 
 // caller is the sender of a call. The broker has checked its name.
 type caller struct {
-	name string          // of the agent or the connector
+	name string          // the name of the agent or connector
 	body json.RawMessage // the message as received, byte for byte
 	then []func()
 }

@@ -36,8 +36,8 @@ func (b *freezeState) now() *freezeSnapshot {
 	return &freezeSnapshot{r.value, r.began}
 }
 
-// enter returns the freezes to check a request against. The caller must call leave once an
-// allow of the request is sent or can no longer be sent.
+// enter returns the freezes to check a request against. The caller must call leave once the
+// request has its reply, so that no further allow by these freezes can be sent.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.checks.Lock()
 	defer b.checks.Unlock()

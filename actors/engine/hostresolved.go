@@ -56,7 +56,7 @@ func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schema
 }
 
 // timedKeys returns the keys of a session's questions with an armed timer, or with a fired
-// one, which an engine may not have handled. It reads the fired timers last, so that it
+// one, which no engine may have handled yet. It reads the fired timers last, so that it
 // misses no timer that fires meanwhile. Some of the questions may be decided already.
 func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, error) {
 	armed, err := e.store.Records.Pending(ctx, session)
@@ -134,7 +134,7 @@ func (e *withdrawals) openCalls(ctx context.Context, agent string, keys []string
 }
 
 // supersededByHost returns the pending calls that the host's report is about. If the report
-// names a call by its content, these are at most one: the oldest with that content.
+// names a call by its content, it returns only the oldest pending call with that content.
 func (e *withdrawals) supersededByHost(ctx context.Context, agent string, p *schemas.HostResolved, same string, keys []string) ([]openCall, error) {
 	calls, err := e.openCalls(ctx, agent, keys)
 	if err != nil {

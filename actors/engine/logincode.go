@@ -10,8 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxSpent is the longest time until the expiry of a code that may be spent. spentSlack is
-// how much longer than that a spent code is stored, because clocks differ.
+// A code can be spent at most maxSpent before it expires, because it is stored until then.
+// spentSlack is how long after its expiry a spent code is still stored, because clocks
+// differ.
 const (
 	maxSpent   = 30 * 24 * time.Hour
 	spentSlack = time.Minute

@@ -47,7 +47,8 @@ func startWired(t *testing.T) (*rig.Env, *rig.Wire) {
 	return env, wire
 }
 
-// A question is decided while the agent of a detached call asks again: it gets the decision.
+// A question is decided while the agent of a detached call asks again: the agent gets the
+// decision.
 func TestAskingAgainWhileItIsDecidedHearsTheDecision(t *testing.T) {
 	t.Parallel()
 	env, wire := startWired(t)

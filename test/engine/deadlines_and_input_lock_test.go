@@ -182,7 +182,7 @@ func TestTheInputLock(t *testing.T) {
 // who may decide nothing in a session is refused its lock.
 func TestTheLockOfWhoMayNotDecideShortensNothing(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt }) // Bob: ada in /srv/shop, up to medium
+	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt }) // Bob may decide for the agent ada only, in /srv/shop, up to medium risk
 	ada, ben, bob := env.Agent("ada"), env.Agent("ben"), env.Bob()
 	tier := func(a *rig.Agent, session, id, project string) schemas.Tier {
 		r := rig.Deploy(session, id)

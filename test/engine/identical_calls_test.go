@@ -87,7 +87,7 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	}
 }
 
-// Identical calls that are asked at the same instant, on any engines, are one question.
+// Identical calls that are sent at the same instant, to any engines, are one question.
 func TestCallsAskedAtOnceAreOneQuestion(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { fewerPrompts(s); s.Engines = 3 })

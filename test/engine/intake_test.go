@@ -247,7 +247,7 @@ func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
 		}
 	}
 	env.NoError(ada.Flush())
-	for i := range 3 { // once these have their replies, the engine has handled the earlier messages
+	for i := range 3 { // these reach the engine after the messages above
 		d := env.Agent("ada").Gets(rig.Lookup("S", fmt.Sprint("after", i)))
 		env.Equal(schemas.Allowed, d.Outcome)
 	}

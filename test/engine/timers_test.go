@@ -59,7 +59,7 @@ func TestALostTimerIsArmedByTheSweep(t *testing.T) {
 	env.Timeout("S", 8*time.Second)
 	q := ada.Asks(rig.Deploy("S", "1"))
 	env.LoseTimer("S.1")
-	env.Engine(engine.Options{}) // sweeps as it starts
+	env.Engine(engine.Options{}) // a starting engine sweeps
 	env.Soon("the sweep arms the timer", func() bool { return len(env.Armed()) == 1 })
 	q.Ends(schemas.TimedOut)
 }
@@ -70,7 +70,7 @@ func TestTheSweepEndsWhatExpiredWhileNobodyWasThere(t *testing.T) {
 	ada := env.Agent("ada")
 	env.Timeout("S", 3*time.Second)
 	q := ada.Asks(rig.Deploy("S", "1"))
-	env.LoseTimer("S.1") // like a timer that fired more than an hour ago
+	env.LoseTimer("S.1") // like a timer that fired so long ago that its message is no longer kept
 	env.Passed(q.Receipt.Deadline)
 	env.Nil(env.Stored("S.1").Record.Decision)
 	env.Engine(engine.Options{})
