@@ -46,8 +46,8 @@ func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
 
-// Actor handles messages one after another. Only its receive function may use the state
-// behind it, because nothing else runs in the actor's order.
+// Actor handles messages one after another. Only its receive function may use the actor's
+// state.
 type Actor struct {
 	sys  *System
 	pid  *actor.PID

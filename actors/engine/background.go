@@ -44,8 +44,8 @@ func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, err
 	return result{}, schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
 }
 
-// activeSessions returns an agent's foreground sessions, the most recently active one
-// first.
+// activeSessions returns the foreground sessions in which an agent was active during the
+// last activeKept, the most recently active one first. A session may have changed since.
 func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
 	keys, err := e.store.Presence.Listed(ctx, activeKey(agent, "*"))
 	if err != nil {
@@ -67,8 +67,8 @@ func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.
 	return sessions, nil
 }
 
-// notifyForeground sends a notice to the foreground session in whose place a background
-// session has asked, if there is one.
+// notifyForeground notifies the foreground session in whose place a background session asks,
+// that its request is pending or decided. It does nothing for any other request.
 func (e *effects) notifyForeground(rec *schemas.Record, p *schemas.Prompt) error {
 	if rec.Foreground == "" {
 		return nil

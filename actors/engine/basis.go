@@ -20,7 +20,7 @@ type basis struct {
 
 // basisOf returns a basis whose permissions satisfy enough: the session's own permissions,
 // if it has any, then one standing answer after another until enough returns true, each
-// with the answers from which it was shared. If none suffice, it returns all.
+// with the answers from which it was shared. If all together do not suffice, it returns all.
 func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
 	b := basis{session: h.session.SessionID}
 	if h.managed() {

@@ -237,8 +237,9 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 }
 
 // use counts one use of an approval for a request, and reports whether the approval allows
-// the request. A request that has used the approval and is sent again gets true again: at
-// any time if it has a record, otherwise within usedFor and unless the approval is revoked.
+// the request. If a request that has used the approval is sent again, use returns true and
+// counts nothing. Without a record of the request it does so only within usedFor, and not
+// after the approval was revoked.
 func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
 	if !g.ExpiresAt.IsZero() {
 		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // near the expiry, late reads the broker's clock again

@@ -162,8 +162,8 @@ func revokedOwner(r *schemas.Revoke) string {
 	return agentKey(r.Agent)
 }
 
-// endGrant ends a grant, and then the grants shared from it. It may be called again to
-// finish an earlier call.
+// endGrant ends a grant, and then the grants shared from it. After a failure it may be
+// called again, and ends the grants that are left.
 func (e *holdings) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
 	g, err := e.endGrantAlone(ctx, r, by)
 	if err == nil && len(g.Permissions) > 0 {

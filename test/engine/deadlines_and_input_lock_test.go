@@ -239,7 +239,7 @@ func TestTheBrokerEndsALease(t *testing.T) {
 	ann, bob := env.Ann(), env.Bob()
 	env.True(ann.Does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	env.False(bob.Does(schemas.PresenceLock, "S", "phone", "web").Granted)
-	for range 3 { // longer than one lease: each renewal starts a new lease
+	for range 3 { // together longer than one lease, because each renewal starts a new lease
 		env.Passed(time.Now().Add(2200 * time.Millisecond))
 		env.True(ann.Does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
 	}
