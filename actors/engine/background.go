@@ -44,8 +44,8 @@ func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, err
 	return result{}, schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
 }
 
-// activeSessions returns the foreground sessions in which an agent was active during the
-// last activeKept, the most recently active one first. A session may have changed since.
+// activeSessions returns the sessions in which an agent has made requests within activeKept,
+// as they were stored then: only foreground sessions, the most recently active one first.
 func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
 	keys, err := e.store.Presence.Listed(ctx, activeKey(agent, "*"))
 	if err != nil {

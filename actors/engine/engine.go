@@ -67,7 +67,7 @@ const (
 	// without a person.
 	settingsEvery = 5 * time.Second
 	staleAfter    = 15 * time.Second
-	// sweepEvery is the pause between sweeps.
+	// sweepEvery is the interval of the sweep, which repairs records; see effects.sweep.
 	sweepEvery = 10 * time.Minute
 
 	defaultLease   = 30 * time.Second
