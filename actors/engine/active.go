@@ -102,7 +102,7 @@ func (e *base) recordActivity(known schemas.Session) {
 }
 
 // storeActivities stores the buffered activities and empties the buffer. When it returns,
-// all calls that began earlier have finished too.
+// every activity that was added before the call is stored, or its failure is logged.
 func (e *base) storeActivities(ctx context.Context) {
 	e.activity.storing.Lock()
 	defer e.activity.storing.Unlock()

@@ -41,7 +41,7 @@ func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) bas
 
 // confirmBasis reports whether the entries of a basis still have the revisions that were
 // read, and none of its answers has expired. A majority of the servers confirms this after
-// confirmBasis is called. Entries that have changed are removed from the caches.
+// confirmBasis is called. Entries that have changed are read again at their next use.
 func (e *holdings) confirmBasis(ctx context.Context, b basis) (bool, error) {
 	for _, s := range b.answers {
 		if s.ExpiresAt.IsZero() {

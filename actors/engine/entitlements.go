@@ -29,8 +29,9 @@ func (e *base) loadLock(ctx context.Context, key string, _ *reading[*schemas.Loc
 	return &lock, revision, err
 }
 
-// requireSession returns the session, and claims it for the agent if no agent has used it
-// yet. If the session belongs to another agent, the error is NOT_FOUND.
+// requireSession returns the session. It claims the session for the agent if no agent has
+// used it yet, and stores the user if the session has none. If the session belongs to
+// another agent, the error is NOT_FOUND.
 func (e *holdings) requireSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	known, ok := e.sessionCache.current(sessionKey(session))
 	s := known.value

@@ -64,7 +64,7 @@ func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
 		fresh  schemas.Request
 		act    func(*rig.Env, *rig.Question) (schemas.Decision, error)
 	}{
-		// The test makes a single call without retries: the approver must not get a failure first.
+		// A single call without retries: the approver must not get a failure first.
 		"an answer": {"PUB $KV.pending_permissions.S.1 ", rig.Deploy("S", "1"), func(e *rig.Env, q *rig.Question) (d schemas.Decision, err error) {
 			a := e.Ann().AnswerTo(q, "allow_once")
 			a.Type = schemas.TypeAnswer
