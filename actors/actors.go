@@ -1,6 +1,6 @@
-// Package actors runs nod's local actors: their system, their supervision, and lanes, the
-// keyed workers that engines and connectors share. Only this package imports
-// protoactor-go.
+// Package actors runs nod's local actors. It has the actor system, the supervision, and
+// lanes, which run the jobs of each key in order; engines and connectors use them. Only
+// this package imports protoactor-go.
 package actors
 
 import (
@@ -26,13 +26,12 @@ func NewSystem(log *slog.Logger) *System {
 	return &System{sys: actor.NewActorSystem(actor.WithLoggerFactory(quiet)), log: log, pool: newGoroutinePool()}
 }
 
-// Stop ends the system, whose actors must be stopped before. It may be called more than
-// once.
+// Stop ends the system. Stop its actors first. Stop may be called more than once.
 func (s *System) Stop() { s.stop.Do(s.sys.Shutdown) }
 
-// resume supervises every actor: after a panic, the actor continues with the next
-// message, and a lane's job gets Failed. Restarting the actor instead would lose the
-// other messages in its mailbox, or stop it after too many restarts.
+// resume returns the strategy that supervises every actor: after a panic is logged, the
+// actor continues with its next message. Restarting the actor instead would lose the other
+// messages in its mailbox, or stop it after too many restarts.
 func resume(log *slog.Logger) actor.SupervisorStrategy {
 	return actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {
 		log.Error("actors: a message was not handled, because its handler panicked", "panic", reason)
@@ -47,15 +46,16 @@ func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
 
-// Actor handles messages one after another. Only its receiver may use its state.
+// Actor handles messages one after another. Only its receive function may use the actor's
+// state.
 type Actor struct {
 	sys  *System
 	pid  *actor.PID
 	gone chan struct{}
 }
 
-// Actor starts an actor. If the handling of a message panics, that message is lost and
-// logged; the next ones are handled.
+// Actor starts an actor that calls receive for each message. If receive panics, the message
+// is lost, the panic is logged, and the actor continues with the next message.
 func (s *System) Actor(name string, receive func(message any)) *Actor {
 	a := &Actor{sys: s, gone: make(chan struct{})}
 	props := actor.PropsFromFunc(func(c actor.Context) {
@@ -71,10 +71,10 @@ func (s *System) Actor(name string, receive func(message any)) *Actor {
 	return a
 }
 
-// Send queues a message. A message after Stop is lost.
+// Send queues a message. A message that is sent after Stop is lost.
 func (a *Actor) Send(message any) { a.sys.sys.Root.Send(a.pid, message) }
 
-// Stop lets the actor handle the queued messages, and returns when it has ended.
+// Stop lets the actor handle the messages already queued, and returns once it has ended.
 func (a *Actor) Stop() {
 	a.sys.sys.Root.Poison(a.pid)
 	<-a.gone

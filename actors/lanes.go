@@ -9,21 +9,21 @@ import (
 
 // Job is one message for a lane.
 type Job interface {
-	// Run does the work. ctx ends if Stop runs out of time.
+	// Run does the work. ctx ends early if Lanes.Stop runs out of time.
 	Run(ctx context.Context)
-	// Failed is called if Run panics, with the value of the panic. It replies to the
-	// caller that waits for the job.
+	// Failed is called if Run panics, with the value of the panic. If a caller waits for
+	// the job's result, Failed replies to it.
 	Failed(reason any)
 }
 
 // Lanes runs jobs: jobs with the same key one after another, in the order in which they
 // were sent, and jobs with different keys in parallel.
 //
-// Each key with open jobs has a child actor. The parent counts each child's open jobs. At
-// zero it keeps the child for another key, or stops it if enough children are kept:
-// making a child costs about as much as handling its few messages. A child must not stop
-// itself when idle: it would silently lose the jobs that the parent sends before it
-// notices.
+// Each key with open jobs, queued or running, has a child actor. The parent counts each
+// child's open jobs. At zero it keeps the child for another key, or stops it if maxIdle
+// children are kept: making a child costs about as much as handling its few messages. A
+// child must not stop itself when idle: the jobs that the parent sends to it before the
+// parent notices would be lost silently.
 type Lanes struct {
 	sys    *System
 	pid    *actor.PID
@@ -59,8 +59,8 @@ func (s *System) Lanes(name string) *Lanes {
 // limit the number of jobs.
 func (l *Lanes) Send(key string, j Job) { l.sys.sys.Root.Send(l.pid, submitted{key, j}) }
 
-// Stop waits until every open job has run. If ctx ends first, it ends the contexts of the
-// remaining jobs and returns an error. Do not send jobs afterwards.
+// Stop waits until every open job has run. If ctx ends first, Stop cancels the context of
+// the remaining jobs and returns an error. Do not send jobs after calling it.
 func (l *Lanes) Stop(ctx context.Context) error {
 	drained := make(chan struct{})
 	l.sys.sys.Root.Send(l.pid, drain{drained})
@@ -77,7 +77,8 @@ func (l *Lanes) Stop(ctx context.Context) error {
 	}
 }
 
-// parent passes jobs to its lanes and counts them.
+// parent is the parent actor of a set of lanes: it passes jobs to the lanes and counts the
+// open ones.
 type parent struct {
 	sys     *System
 	ctx     context.Context

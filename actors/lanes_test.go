@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// count is a job that fails if another job of its key runs at the same time.
+// count is a job that appends n to seen. It panics if another job of its key runs at the
+// same time, or, after its work, if boom is set.
 type count struct {
 	n    int
 	busy *atomic.Int32
@@ -41,7 +42,8 @@ func newLanes(t testing.TB) *Lanes {
 	return sys.Lanes("test")
 }
 
-// Lanes that often become empty and busy again lose no job.
+// Lanes that often become empty and busy again lose no job, and run the jobs of each sender
+// in order.
 func TestLanesLoseNothing(t *testing.T) {
 	const keys, messages, senders = 50, 200_000, 4
 	l := newLanes(t)
@@ -79,7 +81,7 @@ func TestLanesLoseNothing(t *testing.T) {
 	require.Equal(t, messages, total)
 }
 
-// together is a job that waits until all jobs run, and then may panic.
+// together is a job that waits until all jobs are running. If boom is set, it then panics.
 type together struct {
 	all  *sync.WaitGroup
 	boom bool
@@ -94,8 +96,8 @@ func (j together) Run(context.Context) {
 }
 func (together) Failed(any) {}
 
-// After many lanes at once, some children are kept and work again, whether or not their
-// jobs panicked; Stop ends all.
+// After many lanes ran at once, maxIdle children are kept and run later jobs, even children
+// whose job has panicked. Stop ends all children.
 func TestLanesKeepSomeChildrenAndEndThemAll(t *testing.T) {
 	l := newLanes(t)
 	actors := func() (n int) {

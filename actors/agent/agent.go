@@ -1,6 +1,6 @@
 // Package agent hosts several sessions of an agent in one process. Each session has an
-// actor, which keeps the list of its open requests and receives its notices. Requests are
-// sent, and awaited, in the caller's goroutine.
+// actor, which keeps the ids of the session's open requests and receives its notices.
+// Requests are sent, and awaited, in the caller's goroutine.
 package agent
 
 import (
@@ -16,7 +16,7 @@ import (
 // withdrawWithin is the time limit for withdrawing a session's requests when it ends.
 const withdrawWithin = 5 * time.Second
 
-// Host asks for one agent, in any number of sessions.
+// Host sends the requests of one agent, in any number of sessions.
 type Host struct {
 	sys   *actors.System
 	conn  *bus.Conn
@@ -25,12 +25,12 @@ type Host struct {
 	log   *slog.Logger
 }
 
-// NewHost hosts sessions of agent, whose key the connection must use.
+// NewHost returns a Host for sessions of agent. conn must use that agent's key.
 func NewHost(sys *actors.System, conn *bus.Conn, agent string, log *slog.Logger) *Host {
 	return &Host{sys: sys, conn: conn, asker: bus.NewAsker(conn, agent), agent: agent, log: log}
 }
 
-// Close ends the host. Call Leave on its sessions before.
+// Close ends the host. Call Leave on each of its sessions first.
 func (h *Host) Close() { h.asker.Close() }
 
 // Session is an agent's session in this process.
@@ -49,8 +49,8 @@ type (
 	listOpen       struct{ open chan []string }
 )
 
-// Join starts a session. notice is called for the session's notices, one after another;
-// it may be nil.
+// Join starts a session in this process. notice is called for the session's notices, one
+// after another; it may be nil. A malformed id is a VALIDATION_ERROR.
 func (h *Host) Join(id string, notice func(schemas.Notice)) (*Session, error) {
 	if !schemas.ValidID(id) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "session_id: must be 1 to 128 letters, digits, - or _")
@@ -93,11 +93,11 @@ func (s *Session) onNotice(m bus.Message) {
 	s.actor.Send(noticeReceived{n})
 }
 
-// Ask asks in this session and waits for the one decision; see bus.Asker.Ask. When ctx
-// ends, the request is withdrawn.
+// Ask sends r in this session and waits for its one decision; see bus.Asker.Ask. If ctx
+// ends first, Ask withdraws the request and returns ctx's error.
 func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	r.SessionID = s.id
-	r.Rejoin = r.Rejoin || r.PendingID != "" // only an id that is made here is new
+	r.Rejoin = r.Rejoin || r.PendingID != "" // a request with the caller's id may have been sent before
 	if r.PendingID == "" {
 		r.PendingID = bus.NewID()
 	}
@@ -106,7 +106,8 @@ func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	return s.host.asker.AskAs(ctx, r)
 }
 
-// Leave ends the session in this process and withdraws its open requests.
+// Leave ends the session in this process and withdraws its open requests. A request that
+// cannot be withdrawn is logged, and ends at its deadline.
 func (s *Session) Leave(reason string) {
 	s.unsub()
 	open := make(chan []string, 1)

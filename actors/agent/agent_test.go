@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Leaving a session withdraws its pending requests, and no other session's.
+// Leaving a session withdraws its own pending requests, and none of another session.
 func TestLeavingWithdrawsWhatIsOpen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

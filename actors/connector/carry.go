@@ -15,8 +15,8 @@ const (
 	// carryTimeout is the limit of one attempt to show one prompt or outcome. No second
 	// worker starts meanwhile: the claim is renewed until the channel has replied.
 	carryTimeout = 25 * time.Second
-	// channelTimeout is the part of carryTimeout for the channel; the rest is for storing
-	// the result.
+	// channelTimeout is the part of carryTimeout in which the channel must reply; the rest
+	// is for storing the result.
 	channelTimeout = 20 * time.Second
 	// claimedMin and claimedMax are the shortest and the longest pause before another
 	// try, if another worker has claimed the prompt.
@@ -29,15 +29,16 @@ var errClaimed = errors.New("another worker has claimed it")
 
 // showAttempt is one attempt to show one prompt, or its outcome.
 //
-// Before it sends anything, the worker claims the entry of the shown prompt, and renews
-// the claim for as long as the channel takes. A second worker sends nothing while the
-// claim lasts. If the worker dies while it sends, or never gets the channel's reply,
-// there may be a message that no worker can edit. The next message then says that the
-// prompt may have been sent before (Repeat), and so does every change of that message.
+// Before it sends anything, the worker claims the prompt's entry in the bucket
+// shown_prompts, and renews the claim until the channel replies. A second worker sends
+// nothing while the claim lasts. If the worker dies while it sends, or never gets the
+// channel's reply, a message may exist that no worker can edit. The next message then says
+// that the prompt may have been sent before (Repeat), and so does every change of the next
+// message.
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt
-	try    string
+	try    string // the attempt's id, which its claim carries
 }
 
 func (w *Worker) newAttempt(p schemas.Prompt) showAttempt { return showAttempt{w, p, bus.NewID()} }
@@ -56,9 +57,9 @@ func (q promptJob) Run(ctx context.Context) {
 
 func (q promptJob) Failed(any) { q.delivery.Again(retryMin) }
 
-// retryUntil returns the time until which showing a prompt is tried: its deadline. An
-// outcome is tried for as long as the queue keeps it, because its question may still be
-// shown with live buttons.
+// retryUntil returns the time after which a worker no longer tries to show a prompt: the
+// prompt's deadline. It tries to show an outcome for as long as the queue keeps the outcome,
+// because the question may still be shown with live buttons.
 func retryUntil(p *schemas.Prompt) time.Time {
 	if p.Decision != nil {
 		return p.Deadline.Add(bus.PromptGrace)
@@ -91,7 +92,7 @@ func (q promptJob) finish(ctx context.Context, err error) {
 		q.delivery.Again(wait)
 		return
 	}
-	if q.prompt.Decision != nil { // not reported: a report is about a prompt that cannot be shown
+	if q.prompt.Decision != nil { // not reported: only a question can be undeliverable
 		q.log.Warn("connector: an outcome was not shown", "key", q.prompt.Key(), "error", err)
 		q.delivery.Done()
 		return
@@ -107,7 +108,8 @@ func (q promptJob) finish(ctx context.Context, err error) {
 	q.delivery.Done()
 }
 
-// deliver shows this version of the prompt, or its outcome, unless it is already shown.
+// deliver shows this version of the prompt, or its outcome, unless it is already shown. The
+// error is errClaimed if another worker is just showing the prompt.
 func (c showAttempt) deliver(ctx context.Context) error {
 	shown, err := c.desk.claim(ctx, &c.prompt, c.id, c.try)
 	switch {
@@ -130,7 +132,7 @@ func (c showAttempt) show(ctx context.Context, shown schemas.Shown) error {
 	if err != nil {
 		return err
 	}
-	ctx = c.recording // if the Ref is not stored, no worker can edit the message
+	ctx = c.recording // outlives the attempt: without a stored Ref no worker can edit the message
 	lost, err := c.record(ctx, shown)
 	if err == nil && lost {
 		err = c.addMessage(ctx, shown.Ref)
@@ -142,8 +144,8 @@ func (c showAttempt) show(ctx context.Context, shown schemas.Shown) error {
 }
 
 // send shows the prompt, or its outcome, in a new message. If the channel reports that it
-// sent nothing, the claim is released. After any other failure the claim stays, and the
-// next message is a repeat.
+// sent nothing, send releases the claim. After any other failure a message may exist: the
+// claim stays until it expires, and the next message is marked as a repeat.
 func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Shown, error) {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
@@ -160,8 +162,8 @@ func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Sho
 	return shown, err
 }
 
-// keepClaim runs call, and renews the claim until call returns. A claim that has ended stays
-// ended; endClaim reports that.
+// keepClaim runs call, and renews the claim until call returns. A renewal never brings back
+// a claim that has ended; endClaim reports such a loss.
 func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})
@@ -187,7 +189,8 @@ func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	<-renewed
 }
 
-// edit changes each known message of the prompt, even if some changes fail.
+// edit calls change for each message of the prompt that has a handle, and returns all
+// errors: after one failure it continues with the next message.
 func (c showAttempt) edit(ctx context.Context, shown schemas.Shown, p schemas.Prompt, change func(context.Context, people.Ref, schemas.Prompt) error) error {
 	hop, cancel := context.WithTimeout(ctx, channelTimeout)
 	defer cancel()
@@ -195,7 +198,7 @@ func (c showAttempt) edit(ctx context.Context, shown schemas.Shown, p schemas.Pr
 	var errs []error
 	c.keepClaim(ctx, func() {
 		for _, ref := range append([]string{shown.Ref}, shown.Also...) {
-			if ref != "" { // the channel has a handle
+			if ref != "" { // without a handle a message cannot be changed
 				errs = append(errs, change(hop, people.Ref(ref), p))
 			}
 		}
@@ -216,7 +219,7 @@ func (c showAttempt) showOutcome(ctx context.Context, shown schemas.Shown) error
 		return err
 	}
 	shown.Settled = true
-	_, notStored := c.record(ctx, shown) // a worker that has taken over shows the outcome as well
+	_, notStored := c.record(ctx, shown) // a lost claim does no harm: the other worker shows the outcome as well
 	return errors.Join(err, notStored)
 }
 
@@ -227,21 +230,22 @@ func isPermanent(err error) bool {
 	return errors.As(err, &e) && (e.Permanent || e.Unreachable)
 }
 
-// revise updates the shown messages of a pending request, if the channel can. The
-// question stays visible, so that a refused change is no failure of its delivery.
+// revise updates the shown messages of a pending request, if the carrier is a Reviser. The
+// question stays visible, so a change that the channel refuses is not a failed delivery.
 func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 	if err := c.change(ctx, shown, c.prompt); err != nil {
 		c.releaseClaim(ctx, shown)
 		return err
 	}
-	// Another worker may have shown the outcome before this change arrived, which would
-	// undo it. Only this worker can find out, and it tries for as long as it runs.
+	// Another worker may have shown the outcome before this change arrived; the change has
+	// then put the buttons back. Only this worker can find that out, so the check may take
+	// longer than the attempt.
 	ctx = c.recording
 	lost, err := c.record(ctx, shown)
 	if err != nil || !lost {
 		return err
 	}
-	now, err := c.newest(ctx) // another worker has shown a newer version, perhaps before this one
+	now, err := c.newest(ctx) // another worker may have shown a newer version, which this change has overwritten
 	switch {
 	case err != nil:
 		return err
@@ -264,30 +268,30 @@ func (c showAttempt) change(ctx context.Context, shown schemas.Shown, p schemas.
 	return err
 }
 
-// newest returns the current state of the request.
+// newest returns the current version of the request, as a prompt for the same recipient.
 func (c showAttempt) newest(ctx context.Context) (schemas.Prompt, error) {
 	now, _, err := c.desk.Show(ctx, c.prompt.SessionID, c.prompt.PendingID)
 	now.Connector, now.Recipient = c.prompt.Connector, c.prompt.Recipient
 	return now, err
 }
 
-// record stores that the prompt's version is shown, and ends the claim. lost means that
-// the claim had expired, and another worker has taken over.
+// record stores that this version of the prompt is shown, and ends the claim. lost means
+// that the claim had expired and another worker has taken over; nothing is stored then.
 func (c showAttempt) record(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Revision = c.prompt.Revision
 	return c.endClaim(ctx, shown)
 }
 
-// releaseClaim ends the claim if nothing was sent. If that cannot be stored, the claim
-// expires.
+// releaseClaim ends the claim after an attempt that sent no message, so that the next
+// attempt need not wait for its expiry. If that cannot be stored, the claim expires.
 func (c showAttempt) releaseClaim(ctx context.Context, shown schemas.Shown) {
 	if _, err := c.endClaim(ctx, shown); err != nil {
 		c.log.Info("connector: a claim was not released; it expires", "key", c.prompt.Key(), "error", err)
 	}
 }
 
-// endClaim writes the entry without a claim. lost means that the claim had expired, and
-// the stored entry is another worker's.
+// endClaim writes the entry without a claim. lost means that the claim had expired: the
+// stored entry is another worker's, and stays unchanged.
 func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bool, err error) {
 	shown.Claim = nil
 	for {
@@ -302,13 +306,13 @@ func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bo
 		if now.Claim == nil || now.Claim.Try != c.try {
 			return true, nil
 		}
-		shown.Entry, shown.Also = now.Entry, now.Also // the claim was renewed, or a late message added
+		shown.Entry, shown.Also = now.Entry, now.Also // the claim was renewed, or another worker's message was added
 	}
 }
 
-// addMessage adds a message that was sent after another worker had taken over, so that
-// the outcome reaches it too. If the outcome is already shown, addMessage changes this
-// message to it.
+// addMessage adds to the entry a message that this worker sent although another worker had
+// taken over, so that the outcome is shown in that message too. If the outcome has been
+// shown before, addMessage changes the message to the outcome at once.
 func (c showAttempt) addMessage(ctx context.Context, ref string) error {
 	for {
 		now, err := c.desk.shownTo(ctx, &c.prompt)

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stuck is a carrier whose chat with Ann never replies.
+// stuck is a carrier whose chat with Ann does not reply until freed is closed.
 type stuck struct {
 	*pager
 	entered chan struct{}
@@ -58,8 +58,7 @@ func (v reviser) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) err
 	return nil
 }
 
-// A shown prompt is changed when no agent waits for its answer any more, and when one
-// waits again.
+// A shown prompt is changed once no agent waits for its answer any more.
 func TestAShownPromptIsChangedWhenNobodyWaitsAnyMore(t *testing.T) {
 	r := newRig(t)
 	p := reviser{newPager(), make(chan schemas.Prompt, 10), func(schemas.Prompt) error { return nil }}
@@ -76,8 +75,8 @@ func TestAShownPromptIsChangedWhenNobodyWaitsAnyMore(t *testing.T) {
 	require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
 }
 
-// A question that ends while its message is changed still loses its buttons. A question
-// whose message cannot be changed is not reported as undeliverable.
+// If a question is decided while its message is being changed, the message still loses its
+// buttons.
 func TestAChangeThatComesTooLate(t *testing.T) {
 	r := newRig(t)
 	p := reviser{newPager(), make(chan schemas.Prompt, 10), nil}
@@ -93,6 +92,7 @@ func TestAChangeThatComesTooLate(t *testing.T) {
 	require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
 }
 
+// If a shown message cannot be changed, its question is not reported as undeliverable.
 func TestAChangeThatCannotBeShownIsNoFailureOfDelivery(t *testing.T) {
 	r := newRig(t)
 	p := reviser{newPager(), make(chan schemas.Prompt, 10), func(schemas.Prompt) error { return &people.Error{Unreachable: true} }}

@@ -13,8 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Desk is a connector's client of nod, over the bus. It implements people.Desk. Every
-// call retries for as long as its context allows.
+// Desk is a connector's client of nod, over the bus. It implements people.Desk. While nod
+// does not reply, or replies UNAVAILABLE, every call retries until its context ends. Errors
+// that nod replies with are *schemas.Error.
 type Desk struct {
 	// PageTimeout is the time limit for each page of a list. If it is 0, only the context
 	// limits the call.
@@ -32,10 +33,10 @@ var (
 	_ people.LoginLinker = (*Desk)(nil)
 )
 
-// NewDesk makes the desk of a connector, whose key the connection must use.
+// NewDesk returns the desk of a connector. c must use that connector's key.
 func NewDesk(c *bus.Conn, connector string) *Desk { return &Desk{conn: c, connector: connector} }
 
-// Answer sends a person's answer; see people.Desk.
+// Answer submits a person's answer; see people.Desk.
 func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error) {
 	a.Type = schemas.TypeAnswer
 	var decision schemas.Decision
@@ -43,14 +44,16 @@ func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	return decision, err
 }
 
-// Pending lists all pending requests, oldest first.
+// Pending lists the pending requests that match q, oldest first, in as many calls as there
+// are pages.
 func (d *Desk) Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error) {
 	return d.list(ctx, schemas.QueryPending, q)
 }
 
-// History lists the decided requests, of one session if it is named, in the order of
-// their creation, for as long as records are kept. Requests that a rule decided at once,
-// under an id that nod chose, are only in the log.
+// History lists the decided requests of a session, or of all sessions if session is empty,
+// in the order of their creation. A record is listed for 24 h after its decision. Most
+// requests that are decided at once, without a person, have no record: they are only in the
+// log.
 func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, error) {
 	return d.list(ctx, schemas.QueryHistory, schemas.Query{SessionID: session})
 }
@@ -58,7 +61,7 @@ func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, e
 func (d *Desk) list(ctx context.Context, query string, q schemas.Query) ([]schemas.Prompt, error) {
 	q.Type = schemas.TypeQuery
 	var prompts []schemas.Prompt
-	place := map[string]int{} // the index in all, by key: a request that changes between two pages is in both
+	place := map[string]int{} // the index in prompts, by key: a request that changes between two pages is on both
 	for {
 		page, err := d.page(ctx, query, q)
 		if err != nil {
@@ -91,7 +94,7 @@ func (d *Desk) page(ctx context.Context, query string, q schemas.Query) (page sc
 	return page, err
 }
 
-// Grants lists all standing answers, or those of one session if it is named, including
+// Grants lists the standing answers of a session, or all if session is empty, including
 // recently ended ones.
 func (d *Desk) Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error) {
 	return d.grants(ctx, schemas.Query{SessionID: session})
@@ -117,7 +120,9 @@ func (d *Desk) grants(ctx context.Context, q schemas.Query) ([]schemas.StandingA
 	}
 }
 
-// Revoke ends a grant for an approver: later requests are decided without it.
+// Revoke ends a grant on behalf of the approver userID. Requests sent after it returns are
+// decided without the grant. NOT_FOUND means that the approver may not revoke it, or that
+// it does not exist.
 func (d *Desk) Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error {
 	return revoke(ctx, d.conn, d.connector, g, &schemas.From{UserID: userID})
 }
@@ -138,8 +143,8 @@ func (d *Desk) Session(ctx context.Context, id string) (schemas.Session, error) 
 	return s, err
 }
 
-// Show returns one request, pending or decided, by its id or a unique prefix. The
-// returned page has the broker's time.
+// Show returns one request, pending or decided, by its id or a unique prefix of it;
+// NOT_FOUND if there is none. The returned page has the broker's time.
 func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
 	var page schemas.Page
 	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session, PendingID: id}
@@ -159,8 +164,8 @@ func (d *Desk) Settings(ctx context.Context) (schemas.SettingsState, error) {
 	return state, err
 }
 
-// Approver returns the approver with an identity on this connector. If there is none, the
-// error is FORBIDDEN and names the remedy.
+// Approver returns the approver who has the identity userID on this connector. If there is
+// none, the error is FORBIDDEN and names the remedy.
 func (d *Desk) Approver(ctx context.Context, userID string) (schemas.Approver, error) {
 	state, err := d.Settings(ctx)
 	if err != nil {
@@ -179,7 +184,7 @@ func (d *Desk) Freezes(ctx context.Context) ([]schemas.Freeze, error) {
 	return state.Freezes, err
 }
 
-// NotifyAfter is the delay of prompts to phones while a client is connected.
+// NotifyAfter returns how long phones are not prompted while an approver is at the session.
 func (d *Desk) NotifyAfter(ctx context.Context) (time.Duration, error) {
 	state, err := d.Settings(ctx)
 	return state.Settings.NotifyAfter(), err
@@ -192,7 +197,7 @@ func (d *Desk) Now(ctx context.Context) (time.Time, error) {
 	return page.Now, err
 }
 
-// Hold registers a connected client, or requests the input lock; see people.Desk.
+// Hold reports that a client is present, or requests the input lock; see people.Desk.
 func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error) {
 	p.Type = schemas.TypePresence
 	var lock schemas.Lock
@@ -200,19 +205,20 @@ func (d *Desk) Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, erro
 	return lock, err
 }
 
-// register renews or ends the lease of one of the connector's workers.
+// register starts or renews the lease of a worker of the connector; with leave it ends the
+// lease.
 func (d *Desk) register(ctx context.Context, worker string, leave bool) error {
 	var r schemas.Registered
 	return d.conn.CallInto(ctx, schemas.RegisterSubject(d.connector), schemas.Register{Type: schemas.TypeRegister, WorkerID: worker, Leave: leave}, &r)
 }
 
-// shownTo reads the entry of a prompt that was shown to its recipient.
+// shownTo reads the entry of shown_prompts about a prompt and its recipient.
 func (d *Desk) shownTo(ctx context.Context, p *schemas.Prompt) (schemas.Shown, error) {
 	return d.askShown(ctx, schemas.Shown{Op: schemas.ShownGet, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID})
 }
 
 // claim claims a prompt's entry for one attempt of a worker. The returned entry has this
-// claim, or another worker's claim, or none if there is nothing to show.
+// claim, or the claim of another attempt, or no claim if there is nothing to show.
 func (d *Desk) claim(ctx context.Context, p *schemas.Prompt, worker, try string) (schemas.Shown, error) {
 	return d.askShown(ctx, schemas.Shown{
 		Op: schemas.ShownClaim, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -220,7 +226,7 @@ func (d *Desk) claim(ctx context.Context, p *schemas.Prompt, worker, try string)
 	})
 }
 
-// renewClaim extends the claim of an attempt, if the entry still has it.
+// renewClaim extends the claim of an attempt, if the entry still has that claim.
 func (d *Desk) renewClaim(ctx context.Context, p *schemas.Prompt, worker, try string) error {
 	_, err := d.askShown(ctx, schemas.Shown{
 		Op: schemas.ShownRenew, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,
@@ -236,14 +242,14 @@ func (d *Desk) askShown(ctx context.Context, s schemas.Shown) (schemas.Shown, er
 	return stored, err
 }
 
-// setShown writes an entry at the revision that was read. CONFLICT means that another
-// worker has changed the entry since.
+// setShown writes an entry if it is still at the revision s.Entry. CONFLICT means that it
+// has changed since it was read.
 func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
 	s.Op = schemas.ShownSet
 	return d.askShown(ctx, s)
 }
 
-// delivered reports the result of showing a prompt.
+// delivered reports to the engine whether a prompt was shown to its recipient.
 func (d *Desk) delivered(ctx context.Context, p *schemas.Prompt, state schemas.DeliveryState, reason string) error {
 	var ok schemas.OK
 	return d.conn.CallInto(ctx, schemas.DeliverySubject(d.connector), schemas.Delivery{
@@ -251,14 +257,15 @@ func (d *Desk) delivered(ctx context.Context, p *schemas.Prompt, state schemas.D
 	}, &ok)
 }
 
-// Freeze denies the pending requests and all new ones, of all agents, one agent or one
-// session, until a thaw. It does not stop commands that already run.
+// Freeze denies the pending and all new requests of all agents, or of the agent or session
+// that b names, until a thaw. It does not stop commands that already run.
 func (d *Desk) Freeze(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageFreeze, b)
 }
 
-// Thaw ends the freeze of an agent or a session, or all freezes if b names neither. The
-// error is FORBIDDEN if a thaw needs a second device.
+// Thaw ends the freeze of the agent or session that b names, or all freezes if b names
+// neither. FORBIDDEN gives the reason of a refusal, for example that a thaw must come from
+// a second device.
 func (d *Desk) Thaw(ctx context.Context, b schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return d.changeFreeze(ctx, schemas.ManageThaw, b)
 }
@@ -270,34 +277,34 @@ func (d *Desk) changeFreeze(ctx context.Context, op string, b schemas.FreezeRequ
 	return frozen, err
 }
 
-// Pair claims a pairing with the code that a person has sent on this connector. The error
-// is NOT_FOUND if no pairing waits for this code.
+// Pair submits the code that a person has sent on this connector, to prove their identity
+// for a pairing. NOT_FOUND means that no pairing waits for this code.
 func (d *Desk) Pair(ctx context.Context, code string, from schemas.From) error {
 	var p schemas.Pairing
 	return d.conn.CallInto(ctx, schemas.ManageSubject(d.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Code: code, From: &from}, &p)
 }
 
-// LoginLink requests a link to the web inbox for a person that this connector vouches
-// for. FORBIDDEN gives the reason of a refusal.
+// LoginLink requests a login code for the web inbox, for a person whom this connector has
+// identified. FORBIDDEN gives the reason of a refusal.
 func (d *Desk) LoginLink(ctx context.Context, from schemas.From) (schemas.LoginCode, error) {
 	return d.loginCode(ctx, schemas.LoginCode{From: &from})
 }
 
-// RedeemLoginCode exchanges a login code, once, for the web user whom it logs in.
-// NOT_FOUND means that the code is unknown, too old or used.
+// RedeemLoginCode uses up a login code, and returns the web user whom the code logs in.
+// NOT_FOUND means that the code is unknown, too old or already used.
 func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Code: code})
 	return p.UserID, err
 }
 
-// SpendLoginCode makes a code that the web inbox signed invalid, until it expires anyway.
-// Of concurrent callers only one gets first == true.
+// SpendLoginCode marks as used a code that the web inbox has signed itself. nod stores the
+// mark until the code expires, at until. Only one of several callers gets first == true.
 func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})
 	return err == nil && !p.Spent, err
 }
 
-// LoginCodeSpent reports whether a code that the web inbox signed is spent.
+// LoginCodeSpent reports whether SpendLoginCode has marked the code as used.
 func (d *Desk) LoginCodeSpent(ctx context.Context, code string) (bool, error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.CheckLoginCode, Code: code})
 	return p.Spent, err

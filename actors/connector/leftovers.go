@@ -12,13 +12,13 @@ const (
 	// leftoversEvery is how often a worker looks for decided requests that are still
 	// shown as pending.
 	leftoversEvery = 10 * time.Minute
-	// leftoversPage is how many messages one call checks; few of them are leftovers.
+	// leftoversPage is how many shown messages one call checks; few of them are leftovers.
 	leftoversPage = 1000
 )
 
-// sweepLeftovers looks at intervals for decided requests that are still shown with live
-// buttons, and shows their outcomes. An outcome is missing if the queue was lost, a long
-// outage ended the attempts, or the worker died.
+// sweepLeftovers looks every leftoversEvery for decided requests that are still shown with
+// live buttons, and shows their outcomes. An outcome is missing if the queue was lost, if a
+// channel was out of order until the worker gave up, or if the worker died.
 func (w *Worker) sweepLeftovers(ctx context.Context) {
 	tick := time.NewTicker(leftoversEvery)
 	defer tick.Stop()
@@ -34,8 +34,8 @@ func (w *Worker) sweepLeftovers(ctx context.Context) {
 	}
 }
 
-// showLeftovers handles one page after another through the lanes of their recipients, so
-// that new prompts are shown in between.
+// showLeftovers shows the missing outcomes, one page after another. It sends them through
+// the recipients' lanes, so that new prompts are shown in between.
 func (w *Worker) showLeftovers(ctx context.Context) error {
 	for after := ""; ; {
 		page, err := w.desk.unsettled(ctx, after)
@@ -54,8 +54,8 @@ func (w *Worker) showLeftovers(ctx context.Context) error {
 	}
 }
 
-// leftoverJob shows an outcome that is not in the queue. It tries once; if it fails, the
-// next sweep finds the outcome again.
+// leftoverJob tries once to show an outcome that is not in the queue. If it fails, the next
+// sweep finds the request again.
 type leftoverJob struct {
 	showAttempt
 	done func()

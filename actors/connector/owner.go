@@ -8,17 +8,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Owner makes the changes that only the owner may make.
+// Owner is a client for the changes that only nod's owner may make, such as settings. Its
+// calls retry like those of a Desk.
 type Owner struct {
 	conn      *bus.Conn
 	connector string
 }
 
-// NewOwner returns an Owner that acts as a connector, over a connection with the owner's
+// NewOwner returns an Owner that acts under the name of a connector. c must use the owner's
 // key.
 func NewOwner(c *bus.Conn, connector string) *Owner { return &Owner{c, connector} }
 
-// ApplySettings puts a settings.json in force, or returns an error and changes nothing.
+// ApplySettings stores the content of a settings.json as the settings in force. If it is
+// refused, nothing changes.
 func (o *Owner) ApplySettings(ctx context.Context, data []byte) (schemas.SettingsState, error) {
 	var state schemas.SettingsState
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageSettings), schemas.SettingsChange{Type: schemas.TypeSettingsChange, Settings: data}, &state)
@@ -28,8 +30,9 @@ func (o *Owner) ApplySettings(ctx context.Context, data []byte) (schemas.Setting
 // followWithin is how long Follow waits for engines to apply new settings.
 const followWithin = 10 * time.Second
 
-// Follow waits until every running engine reports the settings revision, and returns the
-// ids of the engines that do not in time.
+// Follow waits until every running engine reports this revision of the settings, at most
+// followWithin, and returns the ids of the engines that have not reported it. It fails if
+// no engine replies.
 func (o *Owner) Follow(ctx context.Context, revision uint64) (laggards []string, err error) {
 	return o.follow(ctx, "settings_revision", revision)
 }
@@ -40,9 +43,9 @@ func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64
 	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
-// Pair with a code opens a pairing on the connector on, where the code is then expected.
-// Without a code it returns the pairing; its From is the identity that has sent the code,
-// if it has arrived. NOT_FOUND means that the pairing has ended.
+// Pair with a code opens a pairing on the connector named on, where a person then sends the
+// code. With an empty code, Pair returns the open pairing; its From is the identity that has
+// sent the code, or nil until the code arrives. NOT_FOUND means that the pairing has ended.
 func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
 	var p schemas.Pairing
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)
@@ -54,12 +57,12 @@ func (o *Owner) Settings(ctx context.Context) (schemas.SettingsState, error) {
 	return NewDesk(o.conn, o.connector).Settings(ctx)
 }
 
-// Grants is Desk.Grants.
+// Grants lists standing answers; see Desk.Grants.
 func (o *Owner) Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error) {
 	return NewDesk(o.conn, o.connector).Grants(ctx, session)
 }
 
-// Revoke ends a grant: later requests are decided without it.
+// Revoke ends a grant. Requests sent after it returns are decided without the grant.
 func (o *Owner) Revoke(ctx context.Context, g *schemas.StandingAnswer) error {
 	return revoke(ctx, o.conn, o.connector, g, nil)
 }
@@ -71,9 +74,9 @@ func (o *Owner) Session(ctx context.Context, id string) (schemas.Session, error)
 	return s, err
 }
 
-// ChangeSession changes one session, and returns when every running engine has received
-// the change. If some do not receive it in time, the change is stored all the same, and
-// the error names those engines.
+// ChangeSession changes one session, and returns once every running engine has received the
+// change. If some engines have not received it within followWithin, the error names them;
+// the change is stored nevertheless.
 func (o *Owner) ChangeSession(ctx context.Context, c schemas.SessionChange) (schemas.Session, error) {
 	c.Type = schemas.TypeSessionChange
 	var s schemas.Session

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Showing an outcome is tried for as long as its question's buttons may be pressed,
-// however often the channel fails; showing a question is tried until its deadline.
+// A worker tries to show a question until its deadline. It tries to show an outcome for as
+// long as the queue keeps it, however often the channel fails.
 func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	p := schemas.Prompt{Deadline: time.Now().Add(time.Hour)}
 	require.Equal(t, p.Deadline, retryUntil(&p))

@@ -8,9 +8,9 @@ import (
 )
 
 // turnQueue holds the jobs that wait for their recipient's lane. A lane runs one job at a
-// time, because channels limit the messages to each recipient. It serves its sessions in
-// turn: a session with thousands of prompts delays each prompt of another session by one
-// job. The jobs of one session stay in order.
+// time, because channels limit the messages to each recipient. The sessions of a recipient
+// take turns: a session with thousands of prompts delays each prompt of another session by
+// one job only. The jobs of one session stay in order.
 type turnQueue struct {
 	mu sync.Mutex
 	of map[string]*recipientQueue // by recipient
@@ -19,7 +19,7 @@ type turnQueue struct {
 // recipientQueue holds the waiting jobs of one recipient.
 type recipientQueue struct {
 	jobs     map[string][]actors.Job // by session, in order
-	sessions []string                // the sessions with jobs, the next one first
+	sessions []string                // the sessions with waiting jobs, in the order of their turns
 }
 
 func (t *turnQueue) put(recipient, session string, j actors.Job) {
@@ -39,7 +39,7 @@ func (t *turnQueue) put(recipient, session string, j actors.Job) {
 	l.jobs[session] = append(l.jobs[session], j)
 }
 
-// next removes and returns the recipient's next job. There must be one.
+// next removes and returns the recipient's next job. The recipient must have a job.
 func (t *turnQueue) next(recipient string) actors.Job {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,7 +16,7 @@ type named struct {
 func (n named) Run(context.Context) { *n.done = append(*n.done, n.name) }
 func (named) Failed(any)            {}
 
-// The sessions of a recipient take turns, and each stays in order.
+// The sessions of a recipient take turns, and the jobs of each session stay in order.
 func TestSessionsTakeTurns(t *testing.T) {
 	var ts turnQueue
 	var done []string

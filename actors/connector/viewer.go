@@ -16,16 +16,16 @@ import (
 // snapshotTimeout is the time limit for reading all pending requests once.
 const snapshotTimeout = 30 * time.Second
 
-// A viewer that knows several servers reads the pending requests again after
-// snapshotEvery plus snapshotEach for each request in the list.
+// If a viewer's connection has several servers, the viewer reads the pending requests again
+// after snapshotEvery plus snapshotEach for each pending request.
 const (
 	snapshotEvery = 8 * time.Second
 	snapshotEach  = 4 * time.Millisecond
 )
 
-// untilSnapshot is the pause after a reading of so many pending requests. The pause does
-// not depend on the time of the reading: readings are slow when servers fail, and then
-// the next one is needed soon. A failed reading is repeated at once.
+// untilSnapshot returns the pause after a reading that found this number of pending
+// requests; after a failed reading it is 0. The pause does not depend on how long the
+// reading took: readings are slow while servers fail, and then the next is needed soon.
 func untilSnapshot(pending int, err error) time.Duration {
 	if err != nil {
 		return 0
@@ -33,9 +33,9 @@ func untilSnapshot(pending int, err error) time.Duration {
 	return snapshotEvery + time.Duration(pending)*snapshotEach
 }
 
-// Viewer receives every request: first all pending ones, then each change once, in the
-// order of its revisions. After a reconnect it reads the pending requests again, and the
-// outcomes of the requests that have ended meanwhile.
+// Viewer receives every request: first all pending ones, then each change of a request once,
+// in the order of the request's revisions. After a reconnect it reads the pending requests
+// again, and the outcomes of the requests that were decided meanwhile.
 type Viewer struct {
 	desk *Desk
 	show func(schemas.Prompt)
@@ -53,11 +53,12 @@ type Viewer struct {
 // shownVersion is the newest shown version of a request.
 type shownVersion struct {
 	revision uint64
-	open     bool // it was pending
+	open     bool // the request was pending in this version
 }
 
-// View starts a viewer. show is called for the changes of one request in order, and for
-// different requests in parallel; it must not block for long.
+// View starts a viewer. show is called for the versions of one request one after another,
+// and for different requests in parallel; it must not block for long. View fails if the
+// pending requests cannot be read before ctx ends.
 func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, log *slog.Logger, show func(schemas.Prompt)) (*Viewer, error) {
 	v := &Viewer{
 		desk: NewDesk(conn, connector), show: show, log: log,
@@ -86,15 +87,15 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	return v, nil
 }
 
-// due reports whether it is time to read the pending requests again without a reconnect,
-// because views are lost while servers cannot reach each other.
+// due reports whether the pending requests must be read again although the connection did
+// not break: views are also lost while servers cannot reach each other.
 func (v *Viewer) due() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if time.Now().Before(v.next) {
 		return false
 	}
-	v.next = time.Now().Add(snapshotTimeout) // until the snapshot sets it
+	v.next = time.Now().Add(snapshotTimeout) // so that no second snapshot starts before this one has set next
 	return true
 }
 
@@ -110,8 +111,8 @@ func (v *Viewer) snapshot(ctx context.Context) {
 	v.next = time.Now().Add(untilSnapshot(pending, err))
 }
 
-// read enqueues all pending requests, and the outcomes of those that are no longer
-// pending.
+// read enqueues all pending requests, and the outcomes of the requests that were last shown
+// as pending and are decided. It returns the number of pending requests.
 func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	ended := v.pendingKeys()
 	prompts, err := v.desk.Pending(ctx, schemas.Query{})
@@ -151,7 +152,7 @@ func (v *Viewer) pendingKeys() map[string]bool {
 
 func (v *Viewer) onView(m bus.Message) {
 	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.isKnown(schemas.Key(key[0], key[1]), m.Revision) {
-		return // most views arrive twice
+		return // most views arrive twice: the outbox repeats them
 	}
 	var p schemas.Prompt
 	if err := schemas.Load(m.Data, &p); err != nil {
@@ -177,17 +178,17 @@ func (j viewJob) Run(context.Context) {
 
 func (viewJob) Failed(any) {}
 
-// isKnown reports whether this version or a newer one was shown. It returns false for a
-// view without a revision.
+// isKnown reports whether this version or a newer one was shown. It returns false if
+// revision is 0, because then the view's header names none.
 func (v *Viewer) isKnown(key string, revision uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return revision != 0 && revision <= v.shown[key].revision
 }
 
-// recordIfNewer records the version if it is newer than the shown one, and reports
-// whether it is. A decided request is forgotten after an hour, when no older version can
-// arrive any more.
+// recordIfNewer records the version as shown if it is newer than the last shown one, and
+// reports whether it is newer. A decided request is forgotten after an hour, because no
+// older version can arrive by then.
 func (j viewJob) recordIfNewer() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -206,7 +207,8 @@ func (j viewJob) recordIfNewer() bool {
 	return true
 }
 
-// Stop ends the viewer.
+// Stop ends the viewer once its queued views are shown. If ctx ends first, it returns an
+// error.
 func (v *Viewer) Stop(ctx context.Context) error {
 	for _, stop := range v.stops {
 		stop()

@@ -25,17 +25,17 @@ const (
 
 // Worker runs one carrier. It takes the connector's prompts from the queue, and shows the
 // prompts of one recipient one after another, and those of different recipients in
-// parallel. It makes all retries, so that a carrier makes none. Any number of workers
-// share a connector: each prompt is shown by one of them, and its changes in order.
+// parallel. It makes all retries, so that a carrier makes none. Any number of workers can
+// share a connector: one of them shows each prompt, and its changes are shown in order.
 type Worker struct {
 	desk    *Desk
 	carrier people.Carrier
 	log     *slog.Logger
 	id      string
-	// renewClaimEvery is how often a prompt's claim is renewed while the channel works.
+	// renewClaimEvery is how often a prompt's claim is renewed until the channel replies.
 	renewClaimEvery time.Duration
-	// recording is the context for storing the handles of sent messages. It ends
-	// carryTimeout after Stop was called.
+	// recording is the context for storing the handles of sent messages. It ends when Stop
+	// returns, or carryTimeout after Stop was called.
 	recording    context.Context
 	endRecording context.CancelFunc
 	lanes        *actors.Lanes
@@ -44,7 +44,8 @@ type Worker struct {
 	tasks        sync.WaitGroup
 }
 
-// Work starts a worker. It returns once the worker is registered and receives prompts.
+// Work starts a worker. It returns once the worker is registered and receives prompts, or
+// returns an error and leaves no worker behind.
 func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, connector string, carrier people.Carrier, log *slog.Logger) (*Worker, error) {
 	w := &Worker{
 		desk: NewDesk(conn, connector), carrier: carrier, log: log.With("connector", connector), id: bus.NewID(),
@@ -101,8 +102,8 @@ func (w *Worker) renew(ctx context.Context) {
 	}
 }
 
-// runCarrier runs the carrier, which receives answers, and starts it again after each
-// failure.
+// runCarrier runs the carrier, which receives answers, until ctx ends. After each failure
+// or panic it pauses, and starts the carrier again.
 func (w *Worker) runCarrier(ctx context.Context) {
 	for times := uint64(1); ctx.Err() == nil; times++ {
 		began := time.Now()
@@ -132,7 +133,8 @@ func (w *Worker) runOnce(ctx context.Context) (err error) {
 	return w.carrier.Run(ctx, w.desk)
 }
 
-// backoff returns the pause before the next attempt.
+// backoff returns the pause after the given number of failed attempts. It doubles from
+// retryMin to retryMax; the channel can ask for a longer one (people.Error.After).
 func backoff(err error, times uint64) time.Duration {
 	var e *people.Error
 	wait := min(retryMin<<min(times-1, 10), retryMax)
@@ -161,8 +163,8 @@ func (w *Worker) send(p *schemas.Prompt, j actors.Job) {
 	w.lanes.Send(p.Recipient, &turnJob{turns: &w.turns, recipient: p.Recipient})
 }
 
-// Stop ends the worker, after its queued jobs have run or ctx has ended, and ends its
-// lease.
+// Stop ends the worker and its lease, after the worker's queued jobs have run. If ctx ends
+// first, Stop returns an error.
 func (w *Worker) Stop(ctx context.Context) error {
 	for _, stop := range w.stops {
 		stop()

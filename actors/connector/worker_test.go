@@ -24,8 +24,8 @@ import (
 type pager struct {
 	mu    sync.Mutex
 	shown map[people.Ref]schemas.Prompt
-	sent  chan schemas.Prompt // one for each Prompt
-	ended chan schemas.Prompt // one for each Settle
+	sent  chan schemas.Prompt // gets the prompt of each call of Prompt
+	ended chan schemas.Prompt // gets the prompt of each call of Settle
 	fail  func(schemas.Prompt) error
 	desks chan people.Desk
 }
@@ -65,7 +65,7 @@ func (p *pager) Settle(_ context.Context, ref people.Ref, prompt schemas.Prompt)
 	return nil
 }
 
-// rig is a nod whose only approver is Ann on the pager.
+// rig is a running nod with the connector pager. newRig makes Ann its only approver.
 type rig struct {
 	t     *testing.T
 	ctx   context.Context
@@ -139,7 +139,7 @@ func next[T any](r *rig, c <-chan T) (v T) {
 	return v
 }
 
-// notices returns the agent's notices from now on.
+// notices returns a channel that gets the agent's notices from now on.
 func (r *rig) notices() <-chan schemas.Notice {
 	conn, err := r.nod.Connect(r.ctx, roles.AgentID("local"))
 	require.NoError(r.t, err)
@@ -180,8 +180,8 @@ func TestAPromptIsCarriedAnsweredAndSettled(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.ended).Decision)
 }
 
-// A message that shows the outcome is changed again if the call's end at the host
-// differs.
+// A message that shows the outcome is changed again if the host reports that the call ended
+// otherwise.
 func TestASettledMessageTellsHowTheCallEnded(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -214,8 +214,8 @@ func TestAnotherWorkerSettlesWhatOneHasShown(t *testing.T) {
 	require.Empty(t, p.sent, "shown once")
 }
 
-// A delayed engine sends an older version after the newest one: no message is sent again,
-// and no message with an outcome gets its buttons back.
+// A delayed engine sends an older version after the newest one: the worker sends no second
+// message, and the message with the outcome does not get its buttons back.
 func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -237,7 +237,7 @@ func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	require.NotNil(t, p.shown["message-1"].Decision)
 }
 
-// A later addition to a decided request is shown with its outcome.
+// If a decided request gets an addition later, the shown outcome is changed to include it.
 func TestAnOutcomeThatIsAddedToIsShown(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -258,8 +258,8 @@ func TestAnOutcomeThatIsAddedToIsShown(t *testing.T) {
 	require.Empty(t, p.sent)
 }
 
-// The outcome overtakes its prompt: the message is changed to the outcome at once, and no
-// button stays live.
+// A request is withdrawn while its prompt is being sent: the message is then changed to the
+// outcome, and no button stays live.
 func TestAPromptWhoseRequestEndsWhileItIsSentIsSettled(t *testing.T) {
 	r, p := newRig(t), newPager()
 	p.fail = func(shown schemas.Prompt) error {
@@ -287,7 +287,7 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	_, err := r.asker.Withdraw(r.ctx, asked.Receipt.SessionID, asked.Receipt.PendingID, "changed its mind")
 	require.NoError(t, err)
 	r.wait(p.ended)
-	r.ask() // runs in the same lane, after it
+	r.ask() // handled in the same lane, after the outcome
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }
@@ -306,7 +306,8 @@ func TestATroubledChannelIsTriedAgain(t *testing.T) {
 	require.True(t, r.wait(p.sent).Repeat, "a prompt that may have been shown says so")
 }
 
-// If a channel asks to wait, it has not shown the prompt, and the worker tries again.
+// A channel that asks the worker to wait has not shown the prompt. The worker tries again,
+// and the message is not marked as a repeat.
 func TestAChannelThatAsksToWaitIsTriedAgain(t *testing.T) {
 	r, p := newRig(t), newPager()
 	tries := 0
@@ -371,8 +372,8 @@ func TestAPermissionThatNobodyCanBeShownEndsAtOnce(t *testing.T) {
 	require.Equal(t, tool.PendingID, pending[0].PendingID)
 }
 
-// A message that was sent when the time for the attempt ran out is stored all the same,
-// because only this worker knows its handle.
+// The time for an attempt runs out while its message is being sent: the message is stored
+// nevertheless, because only this worker has its handle.
 func TestAMessageIsRecordedAlthoughTheTimeIsUp(t *testing.T) {
 	r, p := newRig(t), newPager()
 	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
@@ -390,13 +391,13 @@ func TestAMessageIsRecordedAlthoughTheTimeIsUp(t *testing.T) {
 	p.fail = func(schemas.Prompt) error { timeUp(); return nil }
 	p.mu.Unlock()
 	delivered := w.Deliver(ctx, other)
-	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // the engine has not asked Bob
+	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // the request was not routed to Bob
 	require.NoError(t, w.Deliver(r.ctx, other))                               // the queue delivers it again
 	r.wait(p.sent)
 	require.Empty(t, p.sent)
 }
 
-// unhandled is a pager whose messages have no handles.
+// unhandled is a pager that returns no handles for its messages.
 type unhandled struct{ *pager }
 
 func (h unhandled) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
@@ -415,8 +416,8 @@ func TestAChannelWithoutHandlesShowsTheOutcome(t *testing.T) {
 	require.Equal(t, said, *r.wait(p.sent).Decision)
 }
 
-// A renewal that arrives after its claim was released does not claim the entry again, which
-// would keep all workers from it.
+// A renewal that arrives after its claim was released does not claim the entry again: such
+// a claim would keep every worker from showing the prompt.
 func TestARenewalThatComesLateClaimsNothing(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)

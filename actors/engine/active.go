@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// activeEvery is how often the activity of a session is stored while no other session
-	// of its agent makes requests.
+	// activeEvery is how often the last activity of a session is stored while no other
+	// session of its agent makes requests.
 	activeEvery = 30 * time.Second
 	// activeKept is how long after its last request a session can be chosen as foreground.
 	activeKept = 24 * time.Hour
-	// storeActiveEvery is how often the buffer is stored. Many sessions of an agent that
-	// take turns would otherwise write for every request.
+	// storeActiveEvery is how often the buffered activities are stored. Without the buffer,
+	// sessions of one agent that take turns would cause a write for every request.
 	storeActiveEvery = time.Second
 	// activeWithin bounds the time for storing the buffer.
 	activeWithin = 5 * time.Second
@@ -28,19 +28,20 @@ const (
 
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
-// activityBuffer collects the foreground sessions whose last activity is to be stored. A
-// session that makes a request after another session of its agent is always added, so
-// that the store has the right order of the two, however close they are.
+// activityBuffer collects the foreground sessions whose last activity is to be stored. If the
+// previous request of an agent came from another session, the activity is always added, so
+// that the store has the two sessions in the right order.
 type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
-	added map[string]time.Time       // by key, when it was added
+	added map[string]time.Time       // by key, when the session was last added
 	last  map[string]string          // by agent, the last key written; absent if another engine may have written since
-	due   map[string]schemas.Session // by key
+	due   map[string]schemas.Session // by key, the sessions to store
 }
 
-// add records that a session makes a request now.
+// add buffers the activity of a session that makes a request now. It does nothing if the
+// agent's last activity was in the same session, and was added less than activeEvery ago.
 func (n *activityBuffer) add(agent, session, user string, clock *clock) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,9 +68,9 @@ func (n *activityBuffer) take() []schemas.Session {
 	return due
 }
 
-// changed handles a reported change in the store. If another engine has written another
-// session of an agent, this engine no longer knows the last active one, and stores the
-// next activity at once.
+// changed handles the broker's report that a key was written. If another engine has written
+// the activity of another session of an agent, this engine no longer knows the order in the
+// store, and adds the agent's next activity in any case.
 func (n *activityBuffer) changed(key string, _ uint64) {
 	name, ok := strings.CutPrefix(key, "active.")
 	if !ok {
@@ -83,24 +84,25 @@ func (n *activityBuffer) changed(key string, _ uint64) {
 	}
 }
 
-// missed forgets the last active sessions, because reports of changes may have been lost:
-// each session's next activity is stored.
+// missed is called if reports of changes may have been lost. It forgets the last active
+// sessions, so that the next activity of each agent is added in any case.
 func (n *activityBuffer) missed() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.last)
 }
 
-// recordActivity adds a foreground session that makes a request to the buffer. If the
-// engine dies before the buffer is stored, a later request adds the session again.
+// recordActivity buffers the activity of a session that makes a request, unless it is a
+// background session. If the engine dies before the buffer is stored, a later request adds
+// the session again.
 func (e *base) recordActivity(known schemas.Session) {
 	if !known.Background {
 		e.activity.add(known.Agent, known.SessionID, known.User, &e.clock)
 	}
 }
 
-// storeActivities stores and empties the buffer. When it returns, an earlier concurrent
-// call has finished too.
+// storeActivities stores the buffered activities and empties the buffer. When it returns,
+// every activity that was added before the call is stored, or its failure is logged.
 func (e *base) storeActivities(ctx context.Context) {
 	e.activity.storing.Lock()
 	defer e.activity.storing.Unlock()
@@ -110,7 +112,8 @@ func (e *base) storeActivities(ctx context.Context) {
 	each(len(due), func(i int) { e.storeActivity(ctx, due[i]) })
 }
 
-// storeActivity stores a session's last activity, unless a later one is stored.
+// storeActivity stores a session's last activity, unless a later one is stored already. It
+// only logs a failure.
 func (e *base) storeActivity(ctx context.Context, s schemas.Session) {
 	for {
 		var was schemas.Session

@@ -17,8 +17,8 @@ const (
 )
 
 // addAftermath adds an aftermath of a decided call to the record of its question, at most
-// once for each call and kind, and returns the record. It does not change the decision,
-// or the record of another request that has replaced this one under its key.
+// once for each call and kind, and returns the record. The decision stays as it is. If the
+// record under the key is now of another request, addAftermath changes nothing.
 func (e *recordLife) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Aftermath) (bus.Entry, error) {
 	decided := entry.Record.Verdict(a.PendingID)
 	if decided == nil {
@@ -40,9 +40,9 @@ func hasAftermath(rec *schemas.Record, a schemas.Aftermath) bool {
 	return slices.ContainsFunc(rec.Aftermath, func(b schemas.Aftermath) bool { return b.PendingID == a.PendingID && b.Kind == a.Kind })
 }
 
-// aftermathConflict returns the CONFLICT for an answer whose request has an aftermath,
-// because neither "denied" nor "allowed" would be true. It returns nil if there is no
-// aftermath.
+// aftermathConflict returns the CONFLICT for an answer to a request that has an aftermath,
+// because the decision alone would tell the person something untrue. It returns nil if
+// there is no aftermath.
 func aftermathConflict(rec *schemas.Record) error {
 	if len(rec.Aftermath) == 0 || rec.Decision == nil {
 		return nil
@@ -55,15 +55,15 @@ func aftermathConflict(rec *schemas.Record) error {
 	return schemas.Errorf(schemas.CodeConflict, "%s%s", text, a.Reason).WithDecision(rec.Decision)
 }
 
-// ranAftermath returns the aftermath of a call that its user allowed at the agent's own
-// terminal.
+// ranAftermath returns the aftermath of a call that ran because its user allowed it at the
+// agent's own terminal.
 func (e *recordLife) ranAftermath(id string) schemas.Aftermath {
 	return schemas.Aftermath{PendingID: id, Kind: schemas.AftermathRan, Reason: answeredAtTheTerminal, At: e.clock.now()}
 }
 
-// recordRanAnyway records that the host ran a call whose request was denied, had timed
-// out or was withdrawn: its user had allowed it at the terminal before. The call counts
-// only if it began while exactly one such request was pending.
+// recordRanAnyway records that the host ran a call although its request was denied, timed
+// out or was withdrawn: the call's user had allowed it at the terminal before. It records
+// this only if exactly one question about such a call was pending when the call began.
 func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)
@@ -118,7 +118,8 @@ func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent 
 	return false, nil
 }
 
-// isSameCall reports whether a record's request is for the call that a host names.
+// isSameCall reports whether a record's request is for the call that a host's report names.
+// same is the digestIgnoringCwd of that call.
 func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	if rec.Agent != agent {
 		return false, nil
@@ -131,13 +132,14 @@ func isSameCall(rec *schemas.Record, agent string, p *schemas.HostResolved, same
 	return its == same, err
 }
 
-// questionOf returns the pending_id of the question that decides an entry's request.
+// questionOf returns the pending_id of the question that decides the request of an entry.
 func questionOf(entry *bus.Entry) string {
 	return cmp.Or(entry.Record.Joined, ownID(entry))
 }
 
-// withdrawAbandoned withdraws a request whose agent is gone. If it was allowed, the agent
-// did not act on that, and the record gets the aftermath that the call never ran.
+// withdrawAbandoned withdraws a request if the process that asked is gone. If the request
+// was already allowed, its record gets the aftermath that the call never ran. ids is empty
+// if neither was done.
 func (e *withdrawals) withdrawAbandoned(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	entry, err := e.store.Records.Get(ctx, schemas.Key(p.SessionID, p.PendingID))
 	if noRecord(err) || err == nil && entry.Record.Agent != agent {
@@ -177,7 +179,7 @@ func (e *withdrawals) withdrawAbandoned(ctx context.Context, agent string, p *sc
 	return []string{p.PendingID}, err
 }
 
-// logAftermath logs the aftermaths of a record.
+// logAftermath appends the aftermaths of a record to the log, each once.
 func (e *effects) logAftermath(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	for _, a := range entry.Record.Aftermath {
 		_, _, err := e.store.Log.Append(ctx, entry.Key+"."+a.PendingID+"."+string(a.Kind)+"."+entry.Record.Decision.DecisionID, schemas.LogEntry{

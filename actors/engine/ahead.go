@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	// scanAhead is how many records the scan for a later page reads, to fill the
-	// following pages as well. Beginning a scan costs the server time in proportion to
-	// the stored records, so that with one scan for each page the cost of a listing would
-	// grow with the square of its length.
+	// scanAhead is how many records a scan for any page but the first reads, to fill the
+	// following pages as well. To begin a scan takes the server time in proportion to the
+	// number of stored records. With one scan per page, the cost of a listing would
+	// therefore grow with the square of its length.
 	scanAhead = 16384
-	// aheadFor is how long the result of a scan is kept for the next page.
+	// aheadFor is how long the result of a scan is kept for the following pages.
 	aheadFor = 10 * time.Second
-	// maxAhead bounds the listings whose scans are kept; any may be forgotten.
+	// maxAhead bounds the number of listings in the cache. At the bound the cache is
+	// emptied; the next pages are then scanned again.
 	maxAhead = 8
 )
 
@@ -27,24 +28,25 @@ type listing struct {
 	decided bool
 }
 
-// scanCache keeps the records that a scan has found beyond its page. Pages made from it
-// are complete: a record that is written later gets a higher revision than all cached
-// ones, and the scan that follows the cached records finds it. As with any scan, a record
-// may have changed since, so it is read before it is listed.
+// scanCache keeps the records that a scan has found beyond its page. Pages made from the
+// cache miss no record: a record that is written later gets a higher revision than all
+// cached ones, so the scan after the last cached record finds it. As after any scan, a
+// record may have changed since, so it is read before it is listed.
 type scanCache struct {
 	mu sync.Mutex
 	by map[listing]aheadScan
 }
 
-// aheadScan holds all records of a listing between two revisions, in order.
+// aheadScan holds the records of a listing with revisions above after, up to the last one
+// that the scan found, in the order of their revisions.
 type aheadScan struct {
 	after uint64
 	found []bus.Found
 	until time.Time
 }
 
-// page returns up to limit cached records of a listing after a revision. If more is
-// false, the cache has no further records, and the caller must scan for them.
+// page returns up to limit cached records of a listing with a revision above after. If more
+// is false, the cache has no further records, and the caller must scan the store for them.
 func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Found, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,7 +62,7 @@ func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Found, 
 	return slices.Clone(rest[:n]), len(rest) > n
 }
 
-// keep caches the records that a scan has found after a revision.
+// keep caches the records that a scan which began after a revision has found.
 func (a *scanCache) keep(l listing, after uint64, found []bus.Found) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,9 +17,9 @@ func foundAt(revisions ...uint64) (found []bus.Found) {
 	return found
 }
 
-// The records that a scan has found ahead fill the following pages, each from the cursor
-// that a client names, for the same listing and for a while. Their end is not the end of
-// the store's records.
+// The cached records of a scan fill the following pages of the same listing, from any
+// cursor, until aheadFor has passed. After the last cached record, more is false although
+// the store may have further records.
 func TestPagesAreMadeOfWhatWasFoundAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a scanCache
@@ -33,11 +33,11 @@ func TestPagesAreMadeOfWhatWasFoundAhead(t *testing.T) {
 		}
 		page(10, 2, true, 11, 13)
 		page(13, 1, true, 17)
-		page(12, 2, true, 13, 17) // fill has left one for the next page
+		page(12, 2, true, 13, 17) // as if 13 had not fitted on the page before
 		page(13, 2, false, 17, 19)
 		page(19, 2, false)
-		page(20, 2, false) // behind all that was found
-		page(9, 2, false)  // before it
+		page(20, 2, false) // after the last cached record
+		page(9, 2, false)  // before the start of the scan
 		for _, other := range []listing{{session: "S"}, {decided: true}} {
 			got, more := a.page(other, 10, 2)
 			require.Empty(t, got)

@@ -12,16 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// aliveFor is how long an engine counts as running after its last sign of life. It is
-// longer than staleAfter, after which an engine allows nothing without a person.
+// aliveFor is how long an engine counts as running after its last sign of life. A freeze
+// need not wait for an engine after that: aliveFor is longer than staleAfter, after which an
+// engine that is cut off from the store allows nothing without a person.
 const aliveFor = 20 * time.Second
 
-// leaveWithin bounds how long a stopping engine waits for the store.
+// leaveWithin bounds how long a stopping engine tries to remove its sign of life.
 const leaveWithin = 2 * time.Second
 
 func aliveKey(id string) string { return "engine." + id }
 
-// announceAlive stores a sign of life of this engine, which expires after aliveFor.
+// announceAlive stores this engine's sign of life, which expires after aliveFor.
 func (e *base) announceAlive(ctx context.Context) error {
 	var was schemas.Registered
 	revision, err := e.store.Presence.Get(ctx, aliveKey(e.service.ID()), &was)
@@ -43,7 +44,8 @@ func (e *base) renewAlive(ctx context.Context) {
 	}
 }
 
-// announceStop removes the sign of life of this engine. If that fails, it expires.
+// announceStop removes this engine's sign of life. If the removal fails, the sign of life
+// expires by itself.
 func (e *base) announceStop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 	defer cancel()
@@ -57,8 +59,8 @@ func (e *base) announceStop(ctx context.Context) {
 	}
 }
 
-// laggards returns the running engines that do not confirm in time that they obey a
-// freeze.
+// laggards returns the ids of the running engines that do not report within obeyWithin that
+// they obey the freezes of a revision.
 func (e *base) laggards(ctx context.Context, revision uint64) ([]string, error) {
 	within, cancel := context.WithTimeout(ctx, obeyWithin)
 	defer cancel()

@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// announce publishes the decision of each call of a question to the agents that wait. An
-// agent that missed its decision gets it by asking again. For detached calls nothing is
-// published: their approval is for a request that the agent has yet to make.
+// announce publishes the decision of each decided call of a question to its agent. An agent
+// that misses the message gets the decision when it asks again. For a detached call nothing
+// is published: an approval of it is for a request that the agent has yet to send.
 func (e *recordLife) announce(entry bus.Entry) error {
 	for i := range entry.Record.Waiters {
 		w := &entry.Record.Waiters[i]
@@ -30,8 +30,9 @@ func (e *recordLife) announce(entry bus.Entry) error {
 	return nil
 }
 
-// publish announces a decision that this engine has just stored, and shows it to the
-// viewers. The outbox repeats both, which may take a while if the broker is disturbed.
+// publish sends a decision that this engine has just stored to its agents and the viewers.
+// The outbox sends both messages again, but perhaps much later if the broker has faults. A
+// failure is therefore only logged.
 func (e *recordLife) publish(entry bus.Entry) {
 	err := e.announce(entry)
 	prompt, perr := e.promptOf(entry)
@@ -43,16 +44,17 @@ func (e *recordLife) publish(entry bus.Entry) {
 	}
 }
 
-// answer handles a person's answer.
+// answer checks a person's answer and decides the question by it. A person to whom the
+// request was not routed gets NOT_FOUND; see replyToAnswer for the other replies.
 func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (*schemas.Decision, error) {
 	connector := c.name
-	// Names in the message do not count: the connector vouches for the identity, and the
-	// settings say which approver has it.
+	// Names in the message do not count: the connector has checked the user id, and the
+	// settings name the approver who has it.
 	approver, err := e.approver(ctx, connector, a.From.UserID)
 	if err != nil {
 		return nil, err
 	}
-	frozen := e.beginFreezeCheck(ctx) // while the record is read
+	frozen := e.beginFreezeCheck(ctx) // runs while the record is read
 	entry, err := e.store.Records.Get(ctx, a.Key())
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {
 		return nil, notFound(a.Key())
@@ -68,7 +70,7 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	if err != nil {
 		return nil, err
 	}
-	// A call whose deadline has come times out, although an answer has just arrived.
+	// A call whose deadline has come times out, even though the answer has just arrived.
 	if entry, err = e.life.endOverdue(ctx, entry, now); err != nil {
 		return nil, err
 	}
@@ -83,8 +85,8 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	return replyToAnswer(entry, d, a.Waiters)
 }
 
-// nowFor returns the broker's time for deciding the calls of an answer. It reads the
-// broker's clock again if one of their deadlines is so near that the error matters.
+// nowFor returns the broker's time for deciding the calls that an answer counts. It reads
+// the broker's clock again if one of their deadlines is near; see clock.late.
 func (e *recordLife) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && w.Place < max(places, 1) {
@@ -100,8 +102,8 @@ func notApprover(connector, userID string) error {
 	return schemas.Errorf(schemas.CodeForbidden, "%q on %s is not an approver: add the identity under approvers.people in settings.json and run `nod settings apply`", userID, connector)
 }
 
-// routed reports whether a request was routed to this person, or the connector is an
-// inbox, which lists all requests.
+// routed reports whether a request was routed to this person on this connector. On an inbox
+// it always reports true, because inboxes list all requests.
 func routed(rec *schemas.Record, connector, userID string) bool {
 	if schemas.Inbox(connector) {
 		return true
@@ -152,7 +154,7 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
-		if !rec.Terminal() { // for a decided request the reply has the stored decision, which this answer may have made
+		if !rec.Terminal() { // a decided request needs no check: the reply has the stored decision, which this answer may have made
 			if err := errors.Join(frozen(rec.Agent, request.SessionID), e.checkConfirmation(rec.Risk, connector, a)); err != nil {
 				return nil, err
 			}
@@ -179,8 +181,8 @@ func requestOf(rec *schemas.Record) (schemas.Request, error) {
 	return r, nil
 }
 
-// timeoutDecision returns the decision at a deadline, with the message text that agents
-// rely on.
+// timeoutDecision returns the decision for the calls whose deadline has come. Agents rely
+// on the exact text of its message.
 func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schemas.Decision, error) {
 	r, err := requestOf(rec)
 	if err != nil {
@@ -197,8 +199,8 @@ func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schema
 	return d, nil
 }
 
-// timeoutAt returns the time limit, in seconds, of the record's first call whose deadline
-// has come.
+// timeoutAt returns the time limit, in seconds, of the record's first open call whose
+// deadline has come by at.
 func timeoutAt(rec *schemas.Record, at time.Time) int {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && !w.Deadline.After(at) {
@@ -208,9 +210,10 @@ func timeoutAt(rec *schemas.Record, at time.Time) int {
 	return rec.TimeoutSeconds
 }
 
-// replyToAnswer replies with success if this answer made the stored decision, or if that
-// decision has the same effect on all the calls that the answer counted. Otherwise it
-// returns CONFLICT or STALE, with the stored decision if there is one.
+// replyToAnswer returns the stored decision if this answer made it, or if it has the same
+// effect on all calls that the answer counted. Otherwise it returns CONFLICT or STALE, with
+// the stored decision if there is one. places is the number of calls that the answer's
+// prompt counted.
 func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	rec := &entry.Record
 	stored := rec.Decision
@@ -227,7 +230,7 @@ func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schema
 	return nil, schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
 }
 
-// leavesOut reports whether the decision leaves a call undecided that the answer counted.
+// leavesOut reports whether the decision left a call undecided that the answer counted.
 func leavesOut(rec *schemas.Record, places int) bool {
 	return slices.ContainsFunc(rec.Waiters, func(w schemas.Waiter) bool { return w.Stays && w.Place < max(places, 1) })
 }

@@ -16,13 +16,14 @@ type agentRequest struct {
 	agent   string
 	body    json.RawMessage // the message as received, byte for byte
 	request schemas.Request
-	digest  string // of the content
-	same    string // the Sameness, once a stage needed it
+	digest  string // the digest of the request's content
+	same    string // the Sameness; empty until sameness has computed it
 }
 
 func (r *agentRequest) key() string { return r.request.Key() }
 
-// sameness returns the call's Sameness, which it computes once.
+// sameness returns the call's Sameness, a digest that identical calls share. It computes the
+// digest only once.
 func (r *agentRequest) sameness() (string, error) {
 	if r.same != "" {
 		return r.same, nil
@@ -42,12 +43,12 @@ func (r *agentRequest) identify() (err error) {
 	return nil
 }
 
-// ask replies to a request with its decision or with a receipt; the stages of the
-// pipeline decide which.
+// ask replies to a request with its decision if the stages of the pipeline decide it, and
+// otherwise with a receipt.
 //
-// A request with a new id that the stages decide needs no record: its decision is in the
-// log before the agent gets it. Any other request goes through its record, so that no id
-// ever has two decisions.
+// If the stages decide a request with a new id, the request needs no record: its decision is
+// in the log before the agent gets it. Any other request is decided in its record, so that
+// no id ever has two decisions.
 func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schemas.RequestReply, error) {
 	s, err := e.receive(ctx, c, r)
 	if err != nil {
@@ -55,7 +56,7 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 	}
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
-	c.afterReply(leave) // once a freeze is reported as obeyed, no allowance may be sent
+	c.afterReply(leave) // a freeze counts as obeyed only when no allow by older freezes can be sent any more
 	if err := e.check(ctx, s); err != nil {
 		return nil, err
 	}
@@ -64,14 +65,14 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 		return e.rejoin(ctx, c, s)
 	case s.verdict.Effect == policy.Ask:
 		return e.askPerson(ctx, c, s, 0)
-	case s.rules.updated != nil: // too long for the log
+	case s.rules.updated != nil: // the edited input may be too long for the log
 		return e.createDecided(ctx, s, 0)
 	}
 	return e.decideFresh(ctx, c, s)
 }
 
-// receive decodes and validates a request. It returns NOT_FOUND if the session belongs to
-// another agent.
+// receive validates a request and records its session's activity. The error is NOT_FOUND if
+// the session belongs to another agent.
 func (e *intake) receive(ctx context.Context, c *caller, r *schemas.Request) (*askState, error) {
 	s := &askState{agentRequest: agentRequest{agent: c.name, body: c.body, request: *r}, settings: e.settings.now()}
 	if err := complete(&s.request); err != nil {
@@ -86,7 +87,7 @@ func (e *intake) receive(ctx context.Context, c *caller, r *schemas.Request) (*a
 	return s, nil
 }
 
-// policyDecision returns the decision that follows from the verdict.
+// policyDecision returns the decision that follows from the verdict of the stages.
 func (e *intake) policyDecision(s *askState) *schemas.Decision {
 	if s.frozen != nil {
 		return e.freezeDenial(&s.request, s.digest, s.frozen)
@@ -117,8 +118,8 @@ func (e *base) decision(r *schemas.Request, digest string, outcome schemas.Outco
 	}
 }
 
-// decideFresh decides a request whose id is new, without a record. The log entry stores
-// the decision; its message id prevents a second one.
+// decideFresh decides a request with a new id, without a record. The decision is stored in
+// the log entry; the entry's message id prevents a second decision.
 func (e *intake) decideFresh(ctx context.Context, c *caller, s *askState) (schemas.RequestReply, error) {
 	d := e.policyDecision(s)
 	entry := schemas.LogEntry{
@@ -136,8 +137,8 @@ func (e *intake) decideFresh(ctx context.Context, c *caller, s *askState) (schem
 	return replyLogged(s, logged)
 }
 
-// claim appends a log entry under a request's id. The first entry of an id counts: claim
-// returns the decision in it, or nil if it leaves the decision to a record.
+// claim appends a log entry under a request's id. Only the first entry of an id counts:
+// claim returns the decision in that entry, or nil if the request is decided in a record.
 func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEntry) (*schemas.Decision, error) {
 	seq, first, err := e.store.Log.Append(ctx, key, entry)
 	if err != nil {
@@ -147,7 +148,7 @@ func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEnt
 		return entry.Decision, nil
 	}
 	earlier, err := e.store.Log.Read(ctx, seq)
-	if errors.Is(err, bus.ErrNotFound) { // removed within the hour, because the log reached its size
+	if errors.Is(err, bus.ErrNotFound) { // the log was full and has removed the entry, though it still recognises the id
 		return nil, reused(key)
 	}
 	if err != nil {
@@ -156,7 +157,8 @@ func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEnt
 	return earlier.Decision, nil
 }
 
-// replyLogged replies with a decision from the log, if it is about this request.
+// replyLogged replies with a decision from the log. The error is CONFLICT if the decision is
+// about another request with the same id.
 func replyLogged(s *askState, d *schemas.Decision) (schemas.RequestReply, error) {
 	if d.Digest != s.digest {
 		return nil, reused(s.key())

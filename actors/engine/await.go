@@ -8,18 +8,20 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// await returns the state of up to 500 requests of one agent. It changes nothing.
+// await returns the state of up to 500 requests of one agent. It neither creates nor decides
+// a request.
 func (e *withdrawals) await(ctx context.Context, c *caller, q *schemas.Await) (schemas.AwaitReply, error) {
 	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
 	each(len(q.Requests), func(i int) { reply.Results[i] = e.awaitOne(ctx, c.name, q.Requests[i]) })
-	// Decisions too large for one reply are published like new ones.
+	// Decisions that do not fit into one reply are published, each in its own message, like
+	// new decisions.
 	size := 0
 	for i := range reply.Results {
 		d := reply.Results[i].Decision
 		if d == nil {
 			continue
 		}
-		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // the other half is for the rest of 500 results
+		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // the other half is left for the other fields of 500 results
 			continue
 		}
 		reply.Results[i].Decision = nil
@@ -54,8 +56,9 @@ func (e *withdrawals) awaitOne(ctx context.Context, agent string, a schemas.Awai
 	return out
 }
 
-// decisionOf returns the record that decides an entry's request, and the decision, if
-// there is one and its agent may get it.
+// decisionOf returns the record that decides an entry's request, and the decision; d is nil
+// while the request is pending. It first stores the decision's effects. For a detached
+// request it uses up the approval, and fails if that is not possible.
 func (e *recordLife) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	_, id := schemas.SplitKey(entry.Key)
 	question, d, err = e.lookUp(ctx, entry)
@@ -73,8 +76,8 @@ func (e *recordLife) decisionOf(ctx context.Context, entry bus.Entry) (question 
 	return question, d, e.holdings.useOwn(ctx, question, id)
 }
 
-// decidedIn returns the question that has decided a joined request, or the entry itself
-// if the question is not kept any more.
+// decidedIn returns the question that has decided a joined request, or the request's own
+// entry if the question's record is no longer kept.
 func (e *recordLife) decidedIn(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	session, id := schemas.SplitKey(entry.Key)
 	question, err := e.store.Records.Get(ctx, schemas.Key(session, entry.Record.Joined))

@@ -9,10 +9,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// chooseForeground sets the session in whose place a background session asks: the most
-// recently active one of the same agent and user. The timeout tier then depends on that
-// session's input lock. Sessions without a user belong to one user only if the agent names
-// no user at all; otherwise they may be any user's.
+// chooseForeground sets the foreground session in whose place a background session asks:
+// the most recently active one of the same agent and user. The timeout tier then depends on
+// that session's input lock. Sessions without a user count as one user's only if no active
+// session of the agent names a user. The error is UNDELIVERABLE if there is no such session.
 func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, error) {
 	if !s.held.session.Background || s.plan.foreground.session != "" {
 		return result{}, nil
@@ -44,8 +44,8 @@ func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, err
 	return result{}, schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
 }
 
-// activeSessions returns an agent's foreground sessions, the most recently active one
-// first.
+// activeSessions returns the sessions in which an agent has made requests within activeKept,
+// as they were stored then: only foreground sessions, the most recently active one first.
 func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
 	keys, err := e.store.Presence.Listed(ctx, activeKey(agent, "*"))
 	if err != nil {
@@ -67,7 +67,8 @@ func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.
 	return sessions, nil
 }
 
-// notifyForeground sends a notice to the session in whose place a background one asks.
+// notifyForeground notifies the foreground session in whose place a background session asks,
+// that its request is pending or decided. It does nothing for any other request.
 func (e *effects) notifyForeground(rec *schemas.Record, p *schemas.Prompt) error {
 	if rec.Foreground == "" {
 		return nil

@@ -10,17 +10,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// basis lists the stored entries on which an allow depends: standing answers, and the
-// session's own permissions if revision is not 0.
+// basis lists the stored entries on which an allow depends: standing answers, and, if
+// revision is not 0, the session's own permissions at that revision.
 type basis struct {
 	session  string
 	revision uint64
 	answers  []*standingEntry
 }
 
-// basisOf returns a basis whose permissions satisfy enough: the session's own
-// permissions, if it has any, then one standing answer after another until they suffice,
-// each with the answers that it is shared from.
+// basisOf returns a basis whose permissions satisfy enough: the session's own permissions,
+// if it has any, then one standing answer after another until enough returns true, each
+// with the answers from which it was shared. If all together do not suffice, it returns all.
 func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
 	b := basis{session: h.session.SessionID}
 	if h.managed() {
@@ -40,8 +40,8 @@ func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) bas
 }
 
 // confirmBasis reports whether the entries of a basis still have the revisions that were
-// read, and none of the answers has ended. A majority of the servers confirms this after
-// the call began. Changed entries are read again at their next use.
+// read, and none of its answers has expired. A majority of the servers confirms this after
+// confirmBasis is called. Entries that have changed are read again at their next use.
 func (e *holdings) confirmBasis(ctx context.Context, b basis) (bool, error) {
 	for _, s := range b.answers {
 		if s.ExpiresAt.IsZero() {
@@ -80,7 +80,7 @@ func (e *holdings) confirmBasis(ctx context.Context, b basis) (bool, error) {
 	return ok, nil
 }
 
-// requireBasis returns UNAVAILABLE if the entries of a basis have changed.
+// requireBasis returns UNAVAILABLE if an entry of a basis has changed or has expired.
 func (e *holdings) requireBasis(ctx context.Context, b basis) error {
 	ok, err := e.confirmBasis(ctx, b)
 	if err == nil && !ok {

@@ -15,13 +15,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// usedFor is how long the use of an approval is kept: a request sent again under the same
-// id within this time does not use the approval twice. It is shorter than the hour for
-// which the log recognises an id.
+// usedFor is how long a use of an approval allows a request that is sent again under the
+// same id, without using the approval a second time. It is shorter than the hour for which
+// the log recognises an id.
 const usedFor = 30 * time.Minute
 
-// callID returns the id of the standing answer about one call of a session. A call has
-// one such answer: a newer one replaces it.
+// callID returns the id of the standing answer about one call of a session. A call has only
+// one such answer: a newer answer replaces it. same is the call's Sameness.
 func callID(same string) string { return "call-" + same[:32] }
 
 // aboutCall returns the standing answer that a person's decision makes about the call of
@@ -38,7 +38,7 @@ func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.
 	}, nil
 }
 
-// payloadOf returns the command, path or address of a call, for lists.
+// payloadOf returns the command, path or address of a call, or else its title, for lists.
 func payloadOf(r *schemas.Request) string {
 	var details map[string]json.RawMessage
 	if json.Unmarshal(r.ActionDetails, &details) != nil {
@@ -59,7 +59,8 @@ const (
 	maxMessage = 1024
 )
 
-// cutBytes cuts a text to at most the given number of bytes, between characters.
+// cutBytes cuts a text to at most the given number of bytes, between characters, and marks
+// the cut with an ellipsis beyond that number.
 func cutBytes(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -77,10 +78,10 @@ func cut(text string, most int) string {
 	return text
 }
 
-// answerCall stores the standing answer that follows from a person's decision about a
-// tool call. A denial lasts for a while. An approval that found no agent waiting lasts
-// until it is used. Any other approval ends an older denial. It may be called repeatedly
-// and in any order: the newer decision counts.
+// answerCall stores the standing answer that follows from a person's decision about a tool
+// call. A denial lasts for the time in the settings. An approval that found no agent waiting
+// lasts until it is used or expires. Any other approval ends an older denial of the call.
+// answerCall may be called repeatedly and in any order: the newer decision counts.
 func (e *holdings) answerCall(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d.By.Kind != schemas.ByHuman || d.Outcome != schemas.Allowed && d.Outcome != schemas.Denied {
@@ -119,7 +120,8 @@ func (e *holdings) denialOf(r *schemas.Request, agent string, d *schemas.Decisio
 	return g, err
 }
 
-// keepDenial stores a remembered denial.
+// keepDenial stores a remembered denial, unless it has expired or a newer decision about the
+// call is stored.
 func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) error {
 	if !e.clock.now().Before(g.ExpiresAt) {
 		return nil
@@ -134,8 +136,8 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 	return err
 }
 
-// keepApproval stores an approval that found no agent waiting. It may be used once for
-// each of its requests; the unused uses of an older approval are added.
+// keepApproval stores an approval that found no agent waiting. It can be used once for each
+// request that it was given for; the unused uses of an older approval are added.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.Denies() || !old.RevokedAt.IsZero() {
@@ -172,7 +174,7 @@ func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) 
 	return e.logAnswer(ctx, schemas.LogGranted, &stored, g.CreatedAt, g.By.Name+"@"+g.By.Connector)
 }
 
-// endDenial ends an older denial of the call.
+// endDenial ends a remembered denial that is older than the approval g of the same call.
 func (e *holdings) endDenial(ctx context.Context, g *schemas.StandingAnswer) error {
 	if now, err := e.answersOf(ctx, ownerOf(g)); err == nil && now.byID[g.GrantID] == nil {
 		return nil // there is no denial
@@ -187,8 +189,8 @@ func (e *holdings) endDenial(ctx context.Context, g *schemas.StandingAnswer) err
 	return err
 }
 
-// readCallAnswer reads the standing answer about exactly this call. It returns nil if
-// there is none, or if the request has a record: then the record decides it.
+// readCallAnswer reads the standing answer about exactly this call from the store. It
+// returns nil if there is none, or if the request has a record, which then decides it.
 func (e *holdings) readCallAnswer(ctx context.Context, s *askState) (*standingEntry, error) {
 	if len(s.held.own.byID) == 0 {
 		return nil, nil
@@ -222,7 +224,7 @@ func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 // counts one use of the approval.
 func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error) {
 	a := s.callAnswer
-	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // a request in For has got the approval through its record, which is no longer kept
+	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // a request in For could use the approval only through its own record, which is no longer kept
 		return result{}, nil
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)
@@ -234,12 +236,13 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 	return decide(v), nil
 }
 
-// use counts one use of an approval for a request, and reports whether the approval
-// covers it. A request that has used it and is sent again gets true again; if it has no
-// record, only within usedFor.
+// use counts one use of an approval for a request, and reports whether the approval allows
+// the request. If a request that has used the approval is sent again, use returns true and
+// counts nothing. Without a record of the request it does so only within usedFor, and not
+// after the approval was revoked.
 func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
 	if !g.ExpiresAt.IsZero() {
-		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // late reads the broker's clock again near the end
+		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // near the expiry, late reads the broker's clock again
 			return false, err
 		}
 	}
@@ -250,7 +253,7 @@ func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID
 		}
 		at := e.clock.now()
 		if i := slices.IndexFunc(now.UsedBy, func(u schemas.Use) bool { return u.PendingID == pendingID }); i >= 0 {
-			own := slices.Contains(now.For, pendingID) // its record is there
+			own := slices.Contains(now.For, pendingID) // the request still has its record
 			used = own || now.RevokedAt.IsZero() && at.Before(now.UsedBy[i].At.Add(usedFor))
 			return false
 		}
@@ -266,8 +269,9 @@ func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID
 	return used, nil
 }
 
-// useOwn uses the approval of a detached request that its agent sends again under the
-// same id. It fails if another request has used the approval.
+// useOwn uses the approval of a detached request that its agent sends again under the same
+// id. The error is CONFLICT if the approval was used by another request, revoked or has
+// expired. For any other request it does nothing.
 func (e *holdings) useOwn(ctx context.Context, question bus.Entry, pendingID string) error {
 	w := question.Record.Waiter(pendingID)
 	d := question.Record.Decision
@@ -290,7 +294,7 @@ func (e *holdings) useOwn(ctx context.Context, question bus.Entry, pendingID str
 	return nil
 }
 
-// denialMessage is the decision's message about a remembered denial.
+// denialMessage returns the message of a decision that a remembered denial makes.
 func (e *holdings) denialMessage(d *schemas.StandingAnswer) string {
 	now := e.clock.now()
 	var text strings.Builder

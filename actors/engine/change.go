@@ -10,14 +10,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A write stores a version of a record, if the record is still at the entry's revision.
-// It returns the new revision, or ErrMoved.
+// A write stores a version of a record if the record is still at the entry's revision. It
+// returns the new revision, or bus.ErrMoved if the record has changed.
 type write func(context.Context, bus.Entry) (uint64, error)
 
 // change changes a record by compare-and-set. edit gets a copy to change, and returns the
-// write to store it with, or nil if there is nothing to change. If the record has moved,
-// change reads it and calls edit again. change returns the newest version, and whether it
-// stored that version.
+// write that stores it, or nil if there is nothing to change. If the record has changed
+// meanwhile, change reads it and calls edit again. It returns the newest version, and
+// whether it has stored that version itself.
 func (e *recordLife) change(ctx context.Context, entry bus.Entry, edit func(next *bus.Entry) (write, error)) (_ bus.Entry, changed bool, err error) {
 	for {
 		next := entry
@@ -39,7 +39,8 @@ func (e *recordLife) change(ctx context.Context, entry bus.Entry, edit func(next
 	}
 }
 
-// update changes a pending record, as long as edit returns true.
+// update changes a record by edit. It does nothing if the record is decided or edit returns
+// false. edit may be called more than once.
 func (e *recordLife) update(ctx context.Context, entry bus.Entry, edit func(*schemas.Record) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		if next.Record.Terminal() || !edit(&next.Record) {
@@ -50,8 +51,8 @@ func (e *recordLife) update(ctx context.Context, entry bus.Entry, edit func(*sch
 	return entry, err
 }
 
-// amend returns the write for an addition to a record, decided or not. It does not extend
-// the retention of a decided record.
+// amend returns the write for an addition to a pending or decided record. The write does not
+// extend the retention of a decided record.
 func (e *recordLife) amend(entry *bus.Entry) write {
 	if !entry.Record.Terminal() {
 		return e.store.Records.Update

@@ -13,14 +13,15 @@ const (
 	clockEvery = 5 * time.Second
 	// clockOld is the age at which a reading is too old to decide about a deadline.
 	clockOld = 3 * clockEvery
-	// clockMargin is how near a deadline has to be for the broker's clock to be read again.
+	// clockMargin is how far ahead a deadline must be to be compared without reading the
+	// broker's clock again.
 	clockMargin = time.Second
 	// clockStep is how far this machine's clock and its monotonic clock may drift apart
 	// after a reading. If they differ more, the clock was set or the machine has slept,
 	// and the reading is no longer used for deadlines.
 	clockStep = 500 * time.Millisecond
-	// A reading's error grows by one part in clockDrift of its age: quartz clocks are
-	// more precise than that.
+	// A reading's error grows by its age divided by clockDrift. Quartz clocks are more
+	// precise than that.
 	clockDrift = 10_000
 )
 
@@ -43,14 +44,15 @@ type clockReading struct {
 // err returns the greatest possible error of the clock at this moment.
 func (r *clockReading) err() time.Duration { return r.Err + time.Since(r.At)/clockDrift }
 
-// now returns the broker's time. It never fails; to compare it with a deadline, use late.
+// now returns the broker's time. It never fails, but may be wrong if the last reading is
+// outdated: use late to decide about a deadline.
 func (c *clock) now() time.Time {
 	last := c.last.Load()
 	return last.Broker.Add(time.Since(last.At)).UTC()
 }
 
 // set reads the broker's clock. If the new reading agrees with the last one and is less
-// precise, the last one stays in use.
+// precise, the last reading stays in use.
 func (c *clock) set(ctx context.Context) error {
 	r, err := c.read(ctx)
 	if err != nil {
@@ -67,9 +69,9 @@ func (c *clock) set(ctx context.Context) error {
 	return nil
 }
 
-// late reports whether a deadline has passed, in the broker's time. If it seems to have
-// passed, or is near, or the last reading is outdated, late reads the broker's clock
-// first.
+// late reports whether a deadline has passed, in the broker's time. If the deadline seems to
+// have passed or is near, or if the last reading is outdated, late reads the broker's clock
+// first; an error means that this failed.
 func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 	if last := c.last.Load(); !c.holds(last) || c.now().Add(clockMargin+last.err()).After(deadline) {
 		if err := c.set(ctx); err != nil {
@@ -79,16 +81,16 @@ func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 	return !c.now().Before(deadline), nil
 }
 
-// holds reports whether a reading is recent, and since then the machine has not slept and
-// its clock was not set.
+// holds reports whether a reading may be used for deadlines: it is recent, and since then
+// the machine has not slept and its clock was not set.
 func (c *clock) holds(r *clockReading) bool {
 	since := time.Since(r.At)
 	moved := c.wall().Round(0).Sub(r.wall.Round(0)) // Round(0) leaves out the monotonic clock
 	return since < clockOld && (moved-since).Abs() < clockStep
 }
 
-// readClock calls set in the background. If it fails, the last reading stays, and late
-// reads the clock again once that reading is outdated.
+// readClock reads the broker's clock in the background. If it fails, the last reading stays
+// in use, and late reads the clock again once that reading is outdated.
 func (e *base) readClock(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, clockEvery)
 	defer cancel()

@@ -11,12 +11,13 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// broker has a clock that is ahead, and a machine whose clock a test sets.
+// broker is a clock under test. The broker's clock is ahead of this machine's, and a test
+// can move this machine's clock.
 type broker struct {
 	*require.Assertions
 	clock
-	ahead time.Duration // of the broker's clock
-	set   time.Duration // by how much this machine's clock was moved
+	ahead time.Duration // how far the broker's clock is ahead of this machine's
+	set   time.Duration // by how much the test has moved this machine's clock
 	reads int
 	away  error
 }
@@ -34,8 +35,8 @@ func newBroker(t *testing.T) *broker {
 	return b
 }
 
-// is makes sure that the clock shows the broker's time. A minute is longer than a test
-// takes, and shorter than the moves of the clocks.
+// is asserts that the clock shows the broker's time. A minute is longer than a test takes,
+// and shorter than the distances by which tests move the clocks.
 func (b *broker) is() {
 	b.WithinDuration(time.Now().Add(b.ahead), b.now(), time.Minute)
 }
@@ -59,7 +60,8 @@ func TestSettingTheClockChangesNothing(t *testing.T) {
 	}
 }
 
-// The monotonic clock stands still while a machine sleeps, and the broker's does not.
+// A deadline passes while the engine's machine sleeps. The machine's monotonic clock stands
+// still meanwhile; the broker's clock goes on.
 func TestADeadlineThatPassedAsleep(t *testing.T) {
 	b := newBroker(t)
 	b.ahead += 8 * time.Hour
@@ -89,7 +91,7 @@ func TestWhenTheBrokerIsAsked(t *testing.T) {
 	b.ErrorIs(err, b.away, "nothing is refused by a reading that is doubted")
 }
 
-// A less precise reading replaces a better one only if it contradicts that one.
+// A less precise reading replaces a more precise one only if the two contradict each other.
 func TestReadingsOfTheBrokersClock(t *testing.T) {
 	b := newBroker(t)
 	start := time.Now()

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// checkConfirmation refuses an answer that allows, if it lacks the confirmation that the
-// settings demand for this risk.
+// checkConfirmation refuses an allow with FORBIDDEN if it lacks the confirmation that the
+// settings demand for this risk: another connector, or the code word.
 func (e *connectors) checkConfirmation(risk schemas.Risk, connector string, a *schemas.Answer) error {
 	settings := e.settings.now().settings
 	for _, c := range settings.Confirms() {
@@ -34,8 +34,8 @@ func isCodeWord(c *schemas.Confirm, said string) (bool, error) {
 	return err == nil && subtle.ConstantTimeCompare([]byte(word), []byte(said)) == 1, err
 }
 
-// codeWord reads the code word from its file or variable each time, since it may change
-// at any moment.
+// codeWord reads the code word from its file or environment variable. It is read for each
+// answer, because it may change at any moment.
 func codeWord(c *schemas.Confirm) (string, error) {
 	word, from := os.Getenv(c.CodeWordEnv), c.CodeWordEnv
 	if c.CodeWordFile != "" {
@@ -50,8 +50,8 @@ func codeWord(c *schemas.Confirm) (string, error) {
 	return word, nil
 }
 
-// confirmationsFor lists the confirmations that allowing a request of this risk takes; it
-// is empty if an approver's answer is enough.
+// confirmationsFor lists the confirmations that an allow at this risk needs. The list is
+// empty if an approver's answer is enough.
 func (e *recordLife) confirmationsFor(risk schemas.Risk) []string {
 	var all []string
 	for _, c := range e.settings.now().settings.Confirms() {

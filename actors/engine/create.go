@@ -32,7 +32,8 @@ func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64
 	return entry.Record.Decision, nil
 }
 
-// record returns the record of a request that is decided at once: its deadline is now.
+// record returns the record of a request that is decided at once: its deadline is now. For
+// a request that waits, pendingRecord replaces the deadline and adds to the record.
 func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	return schemas.Record{
 		Type: schemas.TypeRecord, Agent: r.agent, User: r.request.User, Request: r.body, Digest: r.digest,
@@ -41,26 +42,26 @@ func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	}
 }
 
-// askPerson runs the stages that store a request for a person to decide, and replies
-// with its receipt.
+// askPerson runs the stages that store a request for a person to decide, and replies with
+// its receipt. revision is that of a deleted record under the request's key, or 0.
 func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision uint64) (schemas.RequestReply, error) {
 	s.plan.at, s.plan.revision = e.clock.now(), revision
 	r, err := e.runStages(ctx, s, asking)
 	if err != nil {
 		return nil, err
 	}
-	if r.outcome != ask { // the request has a record already
+	if r.outcome != ask { // a record was stored under the request's key before
 		return e.replyMoved(ctx, s, func(revision uint64) (schemas.RequestReply, error) { return e.askPerson(ctx, c, s, revision) })
 	}
 	entry := s.plan.entry
-	if entry.Record.Joined == "" { // otherwise the outbox shows that the question has one more waiter
+	if entry.Record.Joined == "" { // otherwise the outbox sends the viewers the question with its new waiter
 		c.afterReply(func() { e.viewNew(entry, s.request) })
 	}
 	return receipt(entry, &s.request), nil
 }
 
-// viewNew counts a new request and sends it to the viewers, which need not wait for the
-// outbox.
+// viewNew counts a new request as pending and sends it to the viewers, so that they need
+// not wait for the outbox.
 func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 	e.counts.add(r.SessionID)
 	r.Rejoin, r.Revision = false, 0
@@ -69,9 +70,9 @@ func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 	}
 }
 
-// admit refuses one more request of a session that has too many pending. If the settings
-// name no approver, it reads them again first: an engine that has not read the newest
-// settings yet must not refuse.
+// admit refuses a request with FORBIDDEN if its session has maxOpen pending ones. If the
+// settings name no approver, admit reads them again first: later stages would refuse the
+// request, and outdated settings must not cause that.
 func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	if len(s.settings.settings.People()) == 0 {
 		if err := e.readSettings(ctx); err != nil {
@@ -96,9 +97,10 @@ func (s *askState) pendingRecord() schemas.Record {
 	return rec
 }
 
-// takeTurn sets the first event of the question: its deadline; or, if an approver is
-// there, the time at which phones and chats show it unless it is answered; or, if phones
-// and chats already show enough questions of the session, the next check of its turn.
+// takeTurn sets the first event of the question. If an approver is at the session, that is
+// the time at which phones and chats show the question unless it is answered before. If
+// phones and chats already show as many questions of the session as the settings allow, it
+// is the next check of the question's turn. Otherwise it is the deadline.
 func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
@@ -109,8 +111,8 @@ func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	return result{}, nil
 }
 
-// storePending stores the request as a waiter or as a question of its own. Its outcome is
-// ask, or goOn if the request's record has changed since the caller read it.
+// storePending stores the request, as a waiter of a pending question or as a question of its
+// own. Its outcome is ask, or goOn if a record was stored under the request's key before.
 func (e *intake) storePending(ctx context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	next := s.plan.next
@@ -126,12 +128,12 @@ func (e *intake) storePending(ctx context.Context, s *askState) (result, error) 
 	return result{outcome: ask}, err
 }
 
-// maxReaches bounds, in bytes, the reaches in a record, so that the record with any answer
-// fits one message.
+// maxReaches bounds, in bytes, the reaches in a record, so that the record still fits into
+// one message after any answer is added.
 const maxReaches = 64 << 10
 
-// withinSize returns the reaches, or nil if they exceed maxReaches; the call can then
-// only be allowed once.
+// withinSize returns the reaches, or nil if they are larger than maxReaches. Without reaches
+// a person can allow the call only once.
 func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	data, err := schemas.Encode(reaches)
 	if err != nil || len(data) > maxReaches {
@@ -140,9 +142,9 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent returns the first event of a request: the time to show it on phones and
-// chats, notify, if it goes there, a client holds the input lock and notify comes before
-// the deadline; otherwise the deadline.
+// firstEvent returns the first event of a request. It is notify, the time to show the
+// request on phones and chats, if the request is routed to them, an approver holds the
+// input lock, and notify is before the deadline. Otherwise it is the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
@@ -151,8 +153,9 @@ func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	return schemas.Event{At: rec.Deadline, Kind: schemas.EventDeadline}
 }
 
-// replyMoved replies to a request whose key was written before: by the record there, or,
-// if it was deleted by hand, by creating the record over the deletion marker.
+// replyMoved replies to a request whose key turned out to be written already. If there is a
+// record, the reply follows from it. If the record was deleted by hand, create makes a new
+// one over the deletion marker.
 func (e *intake) replyMoved(ctx context.Context, s *askState, create func(revision uint64) (schemas.RequestReply, error)) (schemas.RequestReply, error) {
 	entry, err := e.store.Records.Get(ctx, s.key())
 	switch {
@@ -196,9 +199,9 @@ func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 	return receipt(entry, &s.request), nil
 }
 
-// decideExisting decides a stored question by a verdict that its calls did not get when
-// they were first checked, such as after a change of settings. Identical calls have the
-// same verdict.
+// decideExisting decides a pending question by a new verdict about one of its calls, for
+// example after a change of the settings. The decision applies to all waiters, because
+// identical calls have the same verdict.
 func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.Entry) (schemas.RequestReply, error) {
 	now, err := e.life.nowFor(ctx, &question.Record, question.Record.Places())
 	if err != nil {
@@ -218,8 +221,8 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 	return replyDecision(decided, s.key())
 }
 
-// resumeWaiting arms a question's timer if it is lost, and ends the detached state of a
-// request that its agent has sent again. The returned question may have ended.
+// resumeWaiting arms a question's timer if it is lost, and marks the request pendingID as no
+// longer detached, because its agent has sent it again. The returned question may be decided.
 func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrHeld) {
@@ -238,7 +241,7 @@ func receipt(entry bus.Entry, r *schemas.Request) schemas.Receipt {
 	}
 }
 
-// setDeadline sets the time limit, which stays the same for the life of the request.
+// setDeadline sets the time limit, which never changes later in the life of the request.
 func (e *intake) setDeadline(_ context.Context, s *askState) (result, error) {
 	s.plan.limit = e.timeLimit(s)
 	return result{}, nil

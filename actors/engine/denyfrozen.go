@@ -13,15 +13,16 @@ import (
 
 const (
 	// denyWithin is how long the reply to a freeze waits for the denials of pending
-	// requests. It is shorter than the caller's timeout; the remaining requests are
-	// denied in the background.
+	// requests. It is shorter than the caller's timeout. The remaining requests are denied
+	// in the background.
 	denyWithin = 4 * time.Second
-	// denyAllWithin bounds that background work. The sweep denies the requests that are left.
+	// denyAllWithin bounds the denials in the background. The next sweep denies the requests
+	// that are left.
 	denyAllWithin = 10 * time.Minute
 )
 
-// enforceFreeze denies the pending requests that a freeze covers, waits until every
-// engine obeys, and denies those that an engine has stored before it obeyed. After
+// enforceFreeze denies the pending requests that a freeze covers, waits until every engine
+// obeys the freeze, and then denies the requests that engines have stored meanwhile. After
 // denyWithin it returns with its progress in f, and continues in the background.
 func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	var denied atomic.Int64
@@ -57,8 +58,8 @@ func (e *admin) enforceFreeze(ctx context.Context, f *schemas.FreezeState) {
 	f.Denied = int(denied.Load())
 }
 
-// denyBeforeThaw denies the pending requests that are frozen. They must not be allowed
-// after the thaw, whether they came before the freeze or during it.
+// denyBeforeThaw denies the pending requests that any freeze covers, so that none of them
+// can be allowed after the thaw. The error is UNAVAILABLE if time runs out before that.
 func (e *admin) denyBeforeThaw(ctx context.Context) error {
 	if err := e.readFrozen(ctx); err != nil {
 		return err
@@ -72,9 +73,9 @@ func (e *admin) denyBeforeThaw(ctx context.Context) error {
 }
 
 // denyFrozen denies every pending request that a freeze covers, and adds their number to
-// denied. It scans the records, and so does not depend on timers. If another engine that
-// has not read the freeze stores a request later, that cannot be allowed, and the next
-// sweep denies it.
+// denied. It scans the records, so it does not depend on timers. An engine that has not read
+// the freeze yet may store a further request: that request cannot be allowed either, and
+// the next sweep denies it.
 func (e *effects) denyFrozen(ctx context.Context, denied *atomic.Int64) error {
 	if len(e.freezes.now().Freezes) == 0 {
 		return nil
@@ -112,7 +113,7 @@ func (e *effects) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 	_, r.PendingID = schemas.SplitKey(question.Key)
 	d := e.freezeDenial(&r, question.Record.Digest, z)
 	ended, err := e.life.decide(ctx, question, d, everyWaiter)
-	if errors.Is(err, bus.ErrTooLarge) { // nor can an answer be stored
+	if errors.Is(err, bus.ErrTooLarge) { // an answer cannot be stored either, so the request cannot be allowed
 		e.Log.Error("engine: a frozen request is too large to be decided, and stays pending", "key", key, "error", err)
 		return false, nil
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// handlers are the engine's handlers, one for each endpoint of schemas.
+// handlers returns the engine's handlers, one for each endpoint of schemas.
 func (e *Engine) handlers() []handler {
 	return []handler{
 		handle(schemas.RequestEndpoint, e.intake.ask),
@@ -52,13 +52,13 @@ type handler struct {
 
 // caller is the sender of a call. The broker has checked its name.
 type caller struct {
-	name string          // of the agent or the connector
+	name string          // the name of the agent or connector
 	body json.RawMessage // the message as received, byte for byte
 	then []func()
 }
 
-// afterReply has f called once the call has its reply, and also if it fails or panics. The
-// functions are called in reverse order.
+// afterReply registers f to be called once the call has its reply, and also if its handler
+// fails or panics. The functions are called in reverse order.
 func (c *caller) afterReply(f func()) { c.then = append(c.then, f) }
 
 func (c *caller) replied() {
@@ -67,8 +67,8 @@ func (c *caller) replied() {
 	}
 }
 
-// handle makes the handler of an endpoint: it decodes and checks each message, calls f, and
-// replies with what f returns.
+// handle returns the handler of an endpoint. The handler decodes and checks each message,
+// calls f, and replies with the result of f.
 func handle[Q, R any](at schemas.Endpoint[Q, R], f func(context.Context, *caller, *Q) (R, error)) handler {
 	return handler{at.Address, func(ctx context.Context, call *bus.Call) error {
 		c := &caller{name: call.Tokens[0], body: call.Data}
@@ -89,8 +89,8 @@ func handle[Q, R any](at schemas.Endpoint[Q, R], f func(context.Context, *caller
 	}}
 }
 
-// endpoints are the verbs that the engine serves. Calls that name a request run one after
-// the other for each record; all others run side by side.
+// endpoints returns the bus endpoints that the engine serves, one for each verb. Calls that
+// name the same request run one after another; all other calls run in parallel.
 func (e *Engine) endpoints() []bus.Endpoint {
 	handlers := map[string][]handler{} // by verb
 	for _, h := range e.handlers() {
@@ -113,7 +113,7 @@ func (e *Engine) endpoints() []bus.Endpoint {
 // exactly one reply, even after a panic.
 type callJob struct {
 	*bus.Call
-	handlers []handler // of the verb
+	handlers []handler // those of the call's verb
 }
 
 func (c callJob) Run(ctx context.Context) {

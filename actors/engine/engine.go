@@ -19,7 +19,7 @@ import (
 
 // Options configure an engine.
 type Options struct {
-	// Edge is the connection to the account of agents and connectors, Store the one to
+	// Edge is the connection to the NATS account of agents and connectors, Store the one to
 	// the account of the stores. On a server without accounts they are the same.
 	Edge, Store *bus.Conn
 	Replicas    int
@@ -27,25 +27,25 @@ type Options struct {
 	Version     string
 	// VoiceTimeout, if not 0, replaces the voice timeout of the settings.
 	VoiceTimeout time.Duration
-	// Host is this machine's name, as in the requests made on it; Home is its user's home
-	// directory. The policy checks a call from another host without Home, and does not
-	// follow links in its paths.
+	// Host is this machine's name, as requests from this machine give it; Home is its
+	// user's home directory. For a call from another host, the policy does not use Home
+	// and does not follow symbolic links.
 	Host, Home string
-	// Own are nod's own files besides those at the usual places. Agents may not write
-	// them.
+	// Own lists nod's own files outside the usual places. The policy denies agents to
+	// write them.
 	Own []string
-	// Channels describe the settings of people connectors. Settings that name another
-	// connector are refused. If they are stored nevertheless, by an engine that knows the
-	// connector, this engine does not follow them, and does not start with them.
+	// Channels describe the settings of people connectors. Settings that name any other
+	// connector are refused. Another engine that knows such a connector may store them
+	// nevertheless: this engine then keeps its earlier settings, and does not start anew.
 	Channels []schemas.ChannelSettings
 	// Projects reads the rules of projects on this machine; nil means that they have none.
 	Projects ProjectRules
-	// Lease is how long a client or a worker counts as present after its last sign of
-	// life; 0 is 30 s. The broker ends a lease, even if no engine runs.
+	// Lease is how long a client or a worker counts as present after its last renewal; 0 is
+	// 30 s. The broker ends a lease, even if no engine runs.
 	Lease time.Duration
-	// AckWait is how long after the last sign of life a change or a timer is given to
-	// another engine, or a claimed prompt to another worker; 0 is 10 s. The queues have one
-	// value, so all engines must give the same.
+	// AckWait is how long a queue waits for a sign of life before it delivers a change or a
+	// timer to another engine, or a prompt to another worker; 0 is 10 s. All engines must
+	// have the same value, because they share the queues.
 	AckWait time.Duration
 	// Wall is this machine's clock; nil is time.Now. It only serves to detect that the
 	// clock was set or that the machine slept; time is measured by the monotonic clock.
@@ -55,25 +55,26 @@ type Options struct {
 }
 
 const (
-	// openCalls bounds the calls that an engine handles at a time. Further callers get
-	// UNAVAILABLE, and try again.
+	// openCalls bounds the calls that an engine handles at a time. Further calls get
+	// UNAVAILABLE, and their callers try again.
 	openCalls = 4096
-	// callTimeout bounds the work on one call. It is longer than the agent's timeout for a
-	// hop: electing a leader takes the broker up to 10 s, and the agent repeats the call
-	// meanwhile.
+	// callTimeout bounds the work on one call. It is longer than the caller's timeout for
+	// one try, because the broker takes up to 10 s to elect a leader. The caller repeats
+	// the call meanwhile.
 	callTimeout = 15 * time.Second
-	// settingsEvery is how often settings are read even if the watch reports no change.
-	// An engine that cannot read them allows nothing without a person after staleAfter.
+	// settingsEvery is how often settings and freezes are read even if the watch reports no
+	// change. If an engine has not been able to read them for staleAfter, it allows nothing
+	// without a person.
 	settingsEvery = 5 * time.Second
 	staleAfter    = 15 * time.Second
-	// sweepEvery is the pause between sweeps.
+	// sweepEvery is the interval of the sweep, which repairs records; see effects.sweep.
 	sweepEvery = 10 * time.Minute
 
 	defaultLease   = 30 * time.Second
 	defaultAckWait = 10 * time.Second
 )
 
-// Engine is a running engine. Its parts depend on each other in the order of its fields.
+// Engine is a running engine. Each of its parts depends only on parts above it.
 type Engine struct {
 	*base
 	holdings    *holdings
@@ -88,16 +89,15 @@ type Engine struct {
 	cancel context.CancelFunc
 }
 
-// base are the stores, the connections, and the engine's memory of them, which all parts
-// share.
+// base holds the stores, the connections, and the caches, which all parts share.
 type base struct {
 	Options
 	store   *bus.Store
 	prompts *bus.Prompts
 
-	records  *actors.Lanes // by record: requests, answers, withdrawals, fired timers
-	sessions *actors.Lanes // by call
-	outbox   *actors.Lanes // by record: the effects of its newest version
+	records  *actors.Lanes // one lane per record: requests, answers, withdrawals, fired timers
+	sessions *actors.Lanes // one lane per call: all other calls
+	outbox   *actors.Lanes // one lane per record: the effects of its newest version
 
 	settings     settings
 	freezes      freezeState
@@ -110,7 +110,7 @@ type base struct {
 	counts       openCounts
 	service      *bus.Service
 
-	background context.Context // of the work beside calls; ends with Stop
+	background context.Context // for work outside calls; Stop cancels it
 	tasks      sync.WaitGroup
 }
 
@@ -118,15 +118,15 @@ type base struct {
 // agents.
 type holdings struct{ *base }
 
-// recordLife changes records: it places a request as a question or as the waiter of one,
-// decides and ends it, and publishes the change.
+// recordLife changes records: it stores a request as a question or as a waiter of another
+// question, decides it, and publishes the decision.
 type recordLife struct {
 	*base
 	holdings *holdings
 }
 
-// effects does what follows from a record, some time after its change: the outbox, fired
-// timers, the order of prompts, and the sweep.
+// effects does the work that follows some time after the change of a record: the outbox,
+// fired timers, the order of prompts, and the sweep.
 type effects struct {
 	*base
 	holdings *holdings
@@ -134,22 +134,23 @@ type effects struct {
 	lines    promptLines
 }
 
-// intake checks new requests by the stages of the pipeline, and decides or stores them.
+// intake checks requests by the stages of the pipeline, and decides or stores them.
 type intake struct {
 	*base
 	holdings *holdings
 	life     *recordLife
 }
 
-// withdrawals ends requests for their agents, and replies to agents that await a decision.
+// withdrawals withdraws requests for their agents, and replies to agents that await a
+// decision.
 type withdrawals struct {
 	*base
 	holdings *holdings
 	life     *recordLife
 }
 
-// connectors serves connectors: the answers of their users, queries, presence, workers and
-// shown prompts.
+// connectors serves connectors: people's answers, queries, presence, workers and shown
+// prompts.
 type connectors struct {
 	*base
 	holdings *holdings
@@ -165,7 +166,7 @@ type admin struct {
 	effects  *effects
 }
 
-// newEngine connects the parts.
+// newEngine makes the parts of an engine and connects them. It starts nothing.
 func newEngine(o Options) *Engine {
 	b := &base{Options: o}
 	b.settings.read, b.freezes.read = b.loadSettings, b.loadFreezes
@@ -182,8 +183,8 @@ func newEngine(o Options) *Engine {
 	}
 }
 
-// Start opens the stores, creates missing ones, and serves. It waits for JetStream until
-// ctx ends.
+// Start starts an engine: it opens the stores, creates missing ones, and serves calls. It
+// waits for JetStream until ctx ends. After an error no work of the engine is left running.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	o.Lease, o.AckWait = cmp.Or(o.Lease, defaultLease), cmp.Or(o.AckWait, defaultAckWait)
 	if o.Wall == nil {
@@ -280,25 +281,26 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.sessionCache.changed("", newest) // changes before the watch are not reported
+	e.sessionCache.changed("", newest) // the watch does not report earlier changes
 	// Read settings and freezes again: they may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }
 
-// watcher follows the keys of a bucket.
+// watcher is notified of the changes in a bucket.
 type watcher interface {
+	// changed is called after a change of key.
 	changed(key string, revision uint64)
 	// missed is called after a reconnection: reports of changes may have been lost.
 	missed()
 }
 
-// refresher reads settings and freezes as soon as they have changed.
+// refresher is the watcher that reads settings and freezes as soon as they have changed.
 type refresher struct{ *base }
 
 func (r refresher) changed(string, uint64) { r.refresh(context.Background()) }
 func (r refresher) missed()                { r.refresh(context.Background()) }
 
-// every calls f each time d has passed, until ctx ends.
+// every calls f at intervals of d in a goroutine, until ctx ends.
 func (e *base) every(ctx context.Context, d time.Duration, f func(context.Context)) {
 	e.tasks.Go(func() {
 		tick := time.NewTicker(d)
@@ -314,8 +316,8 @@ func (e *base) every(ctx context.Context, d time.Duration, f func(context.Contex
 	})
 }
 
-// Stop takes no new work, replies to every open call, and returns after the last job or
-// when ctx ends. The connections and the actor system stay open.
+// Stop accepts no new work, replies to every open call, and returns after the last job. If
+// ctx ends first, it returns an error. The connections and the actor system stay open.
 func (e *Engine) Stop(ctx context.Context) error {
 	err := e.service.Drain(ctx)
 	return errors.Join(err, e.halt(ctx))
@@ -336,13 +338,14 @@ func (e *Engine) halt(ctx context.Context) error {
 	return errors.Join(e.records.Stop(ctx), e.sessions.Stop(ctx), e.outbox.Stop(ctx))
 }
 
-// stats returns the engine's revisions, for the service's statistics.
+// stats returns the revisions that the engine has reached, for the statistics of its NATS
+// service; see bus.Conn.Follow.
 func (e *Engine) stats() any {
 	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.sessionCache.newest()}
 }
 
-// deliveryJob handles a queue's message in a lane. The message is delivered again unless
-// the job succeeds.
+// deliveryJob handles a message of a queue in a lane. If run fails or panics, the message is
+// delivered again after retryAfter.
 type deliveryJob struct {
 	*bus.Delivery
 	log *slog.Logger
@@ -364,8 +367,8 @@ func (d deliveryJob) Run(ctx context.Context) {
 
 func (d deliveryJob) Failed(any) { d.Again(retryAfter(d.Times)) }
 
-// retryAfter returns the pause before the next delivery: 100 ms, doubled with each
-// delivery, at most a minute.
+// retryAfter returns the pause before the next delivery: 200 ms after the first delivery,
+// doubled after each further one, at most a minute.
 func retryAfter(times uint64) time.Duration {
 	return min(100*time.Millisecond<<min(times, 10), time.Minute)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// loadSession reads a session or an agent's key from the store, for the cache.
+// loadSession reads the value under a key of the sessions bucket, for the cache.
 func (e *base) loadSession(ctx context.Context, key string, _ *reading[schemas.Session]) (schemas.Session, uint64, error) {
 	var s schemas.Session
 	revision, err := e.store.Sessions.Get(ctx, key, &s)
@@ -18,8 +18,8 @@ func (e *base) loadSession(ctx context.Context, key string, _ *reading[schemas.S
 	return s, revision, err
 }
 
-// loadLock reads the input lock of a session from the store, for the cache: nil if no client
-// holds it.
+// loadLock reads a session's input lock from the store, for the cache. It returns nil if no
+// client holds the lock.
 func (e *base) loadLock(ctx context.Context, key string, _ *reading[*schemas.Lock]) (*schemas.Lock, uint64, error) {
 	var lock schemas.Lock
 	revision, err := e.store.Presence.Get(ctx, key, &lock)
@@ -29,8 +29,9 @@ func (e *base) loadLock(ctx context.Context, key string, _ *reading[*schemas.Loc
 	return &lock, revision, err
 }
 
-// requireSession returns the session if it belongs to the agent. A session belongs to the
-// first agent that uses it; any other agent gets NOT_FOUND.
+// requireSession returns the session. It claims the session for the agent if no agent has
+// used it yet, and stores the user if the session has none. If the session belongs to
+// another agent, the error is NOT_FOUND.
 func (e *holdings) requireSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	known, ok := e.sessionCache.current(sessionKey(session))
 	s := known.value
@@ -46,29 +47,29 @@ func (e *holdings) requireSession(ctx context.Context, agent, session, user stri
 	return s, nil
 }
 
-// putSession writes the value of a session's or an agent's key, if the key is still at
-// revision.
+// putSession writes v under a key of the sessions bucket for the time kept, if the key is
+// still at revision. It returns the new revision, or bus.ErrMoved.
 func (e *holdings) putSession(ctx context.Context, key string, v any, revision uint64, kept time.Duration) (uint64, error) {
 	defer e.sessionCache.forget(key)
 	return e.store.Sessions.Put(ctx, key, v, revision, kept)
 }
 
-// entitlements are the permissions and standing answers that apply to a session: its own
-// and its agent's.
+// entitlements holds the permissions and standing answers that apply to a session: those of
+// the session and those of its agent.
 type entitlements struct {
 	session schemas.Session
-	// revision is that of the stored session.
+	// revision is the revision of the stored session.
 	revision uint64
-	own      *answers // of the session
-	agents   *answers // of its agent
-	// perms are the live answers of both that name permissions. sources are, by grant_id,
-	// the answers from which each was shared, directly or not.
+	own      *answers // the standing answers of the session
+	agents   *answers // the standing answers of its agent
+	// perms holds the live answers in own and agents that name permissions. sources maps
+	// the grant_id of each to the answers from which it was shared, directly or not.
 	perms   []*standingEntry
 	sources map[string][]*standingEntry
 }
 
-// entitlementsOf returns the entitlements of a session and its agent. They may be out of
-// date for a moment, so an allow by them has to be confirmed.
+// entitlementsOf returns the entitlements of a session and its agent. They may come from
+// caches and be slightly out of date, so an allow by them must be confirmed; see basis.
 func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (entitlements, error) {
 	var h entitlements
 	owns := async(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
@@ -86,8 +87,8 @@ func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (e
 	return h, err
 }
 
-// live returns the standing answers of the session and its agent that are in force. An
-// answer shared from others is in force only while those are.
+// live returns the standing answers of the session and its agent that are in force, oldest
+// first. An answer that was shared from others is in force only while the others are.
 func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	all := answersIn(h.perms)
 	for _, of := range []*answers{h.own, h.agents} {
@@ -101,8 +102,8 @@ func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	return all
 }
 
-// beginEntitlements starts reading the entitlements of a request's session, its input
-// lock and the number of its pending questions. wait returns them.
+// beginEntitlements starts to read the entitlements of a request's session, its input lock
+// and the number of its pending questions. wait returns them; the caller must call it once.
 func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait func() (entitlements, attendance, error)) {
 	var held entitlements
 	var at attendance
@@ -121,8 +122,8 @@ func (e *holdings) beginEntitlements(ctx context.Context, s *askState) (wait fun
 	}
 }
 
-// lockOf returns a session's lock, or nil if no client holds it. A held lock is always read
-// from the store, because the broker does not report its expiry.
+// lockOf returns a session's input lock, or nil if no client holds it. Only "no lock" is
+// taken from the cache: the broker does not report the expiry of a lock.
 func (e *holdings) lockOf(ctx context.Context, session string) (*schemas.Lock, error) {
 	key := lockKey(session)
 	if known, ok := e.lockCache.current(key); ok && known.value == nil {
@@ -132,14 +133,14 @@ func (e *holdings) lockOf(ctx context.Context, session string) (*schemas.Lock, e
 	return known.value, err
 }
 
-// async runs f in a goroutine. The caller must call wait once; it returns f's error.
+// async runs f in a goroutine. The caller must call wait once; wait returns f's error.
 func async(f func() error) (wait func() error) {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	return func() error { return <-done }
 }
 
-// ignoreNotFound returns err, or nil if the key has no value.
+// ignoreNotFound returns err, or nil if err is bus.ErrNotFound.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, bus.ErrNotFound) {
 		return nil

@@ -16,8 +16,8 @@ import (
 // frozenKey is the key of permission_settings under which the freezes are stored.
 const frozenKey = "frozen"
 
-// freezeState holds the freezes in force on this engine, the newest ones that it has read,
-// and counts the requests that are being checked by them.
+// freezeState holds the freezes in force on this engine, which are the newest that it has
+// read, and counts the requests that are being checked against them.
 type freezeState struct {
 	watchedCache[schemas.FreezeState]
 
@@ -36,8 +36,8 @@ func (b *freezeState) now() *freezeSnapshot {
 	return &freezeSnapshot{r.value, r.began}
 }
 
-// enter returns the freezes to check a request by. The caller must call leave once these
-// can no longer allow the request.
+// enter returns the freezes to check a request against. The caller must call leave once the
+// request has its reply, so that no further allow by these freezes can be sent.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -55,8 +55,8 @@ func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	}
 }
 
-// obeyed returns the oldest revision of the freezes against which a request in progress
-// was checked: all later decisions obey at least that revision.
+// obeyed returns the revision of the freezes that every decision from now on obeys: the
+// oldest one against which a request in progress was checked, or else the current one.
 func (b *freezeState) obeyed() uint64 {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -81,17 +81,19 @@ func (e *base) readFrozen(ctx context.Context) error {
 	return err
 }
 
-// obeyWithin is how long a freeze waits until all engines obey it; the reply names the
-// engines that do not yet. It is shorter than the caller's timeout.
+// obeyWithin is how long the reply to a freeze waits for all engines to obey it; the reply
+// names the engines that do not obey it by then. It is shorter than the caller's timeout.
 const obeyWithin = 2 * time.Second
 
-// freeze adds a freeze for an approver. It denies the pending requests that it covers, and
-// the reply comes when every live engine denies the new ones.
+// freeze adds a freeze for an approver. It denies the pending requests that the freeze
+// covers, and replies once every running engine denies new ones, or names the engines that
+// do not yet.
 func (e *admin) freeze(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, false)
 }
 
-// thaw removes freezes for an approver, after the last denial that they make.
+// thaw denies the pending requests that freezes cover, and then removes the freezes that b
+// names, for an approver. FORBIDDEN gives the reason of a refusal.
 func (e *admin) thaw(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, true)
 }
@@ -137,7 +139,8 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 	return stored, nil
 }
 
-// storeFreeze stores a freeze, or removes the freezes that a thaw covers.
+// storeFreeze stores the freeze z. With thaw it removes the freeze of the same agent or
+// session, or all freezes if z names neither; NOT_FOUND if there is none to remove.
 func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
 	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
 	for {
@@ -173,14 +176,14 @@ func (e *base) freezeDenial(r *schemas.Request, digest string, z *schemas.Freeze
 	return d
 }
 
-// refuseFrozen returns an error if a freeze covers the session. It reads the freezes from
-// the store first.
+// refuseFrozen reads the freezes from the store, and returns FORBIDDEN if one covers the
+// session.
 func (e *base) refuseFrozen(ctx context.Context, agent, session string) error {
 	return e.beginFreezeCheck(ctx)(agent, session)
 }
 
-// A freezeCheck waits until the freezes are read from the store, and then returns an
-// error if one covers the session. It may be called at most once.
+// A freezeCheck waits until the freezes are read from the store, and then returns FORBIDDEN
+// if one covers the session. It may be called at most once.
 type freezeCheck func(agent, session string) error
 
 func (e *base) beginFreezeCheck(ctx context.Context) freezeCheck {

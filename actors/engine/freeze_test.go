@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An engine reports that it obeys a freeze once no request is open that was checked by
-// older freezes.
+// An engine reports that it obeys a freeze once every request that was checked against older
+// freezes has its reply.
 func TestAFreezeIsObeyedWhenWhatWasJudgedBeforeIsOver(t *testing.T) {
 	var b freezeState
 	at := func(revision uint64) {

@@ -13,8 +13,9 @@ import (
 
 func agentKey(agent string) string { return "agent." + agent }
 
-// grant returns the standing answer that an answer makes if it allows more than its call,
-// and nil otherwise.
+// grant returns the standing answer that a person's answer makes, or nil if the answer
+// allows only its own call. VALIDATION_ERROR means that the answer names an impossible scope
+// or reach.
 func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	scope := a.Scope
 	if r.Kind == schemas.KindPermission && (scope == "" || scope == schemas.ScopeOnce) {
@@ -41,13 +42,13 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 	return g, nil
 }
 
-// applyEffects stores the standing answers that follow from a question's decision. It is
-// called before the decision is published, so that no grant is reported before it is
-// stored. It may be called repeatedly.
+// applyEffects stores the standing answers that follow from a question's decision. Call it
+// before the decision is published, so that no grant is reported before it is stored. It may
+// be called repeatedly.
 func (e *holdings) applyEffects(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d == nil || question.Record.Joined != "" || e.clock.now().Sub(d.DecidedAt) > bus.Retention {
-		return nil // ended standing answers are kept for longer than this, and so are not created again
+		return nil // later, an ended standing answer may no longer be stored, and would be created again
 	}
 	if err := e.answerCall(ctx, question); err != nil {
 		return fmt.Errorf("store the effects of %s: %w", question.Key, err)
@@ -62,7 +63,7 @@ func (e *holdings) applyEffects(ctx context.Context, question bus.Entry) error {
 	return nil
 }
 
-// addAnswer stores a standing answer, unless its id exists.
+// addAnswer stores a standing answer and logs it, unless one with the same id is stored.
 func (e *holdings) addAnswer(ctx context.Context, g *schemas.StandingAnswer, actor string) error {
 	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.GrantID != "" {
@@ -85,9 +86,9 @@ func (e *holdings) logAnswer(ctx context.Context, kind schemas.LogKind, g *schem
 	return err
 }
 
-// listGrants lists the standing answers, including ended ones. A carrier gets only the
-// answers that the recipient may undo, so that a page may be shorter than the limit
-// although another page follows.
+// listGrants lists the standing answers, including ended ones. A carrier gets only those
+// that the recipient may undo: a page may be shorter than the limit, or empty, although
+// another page follows.
 func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) (schemas.Grants, error) {
 	mayUndo, err := e.undoFilter(ctx, c.name, q.Recipient)
 	if err != nil {
@@ -118,9 +119,9 @@ func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) 
 	return page, nil
 }
 
-// revoke ends a grant and the grants shared from it, and replies once that is stored:
-// later requests are checked without them. A carrier can end only the grants that the
-// person may undo; for any other it gets NOT_FOUND.
+// revoke ends a grant and the grants shared from it, and replies once that is stored: later
+// requests are checked without them. A carrier gets NOT_FOUND for a grant that its person
+// may not undo.
 func (e *holdings) revoke(ctx context.Context, c *caller, r *schemas.Revoke) (schemas.Grants, error) {
 	by, userID := c.name, ""
 	if r.From != nil {
@@ -153,7 +154,7 @@ func unknownGrant(id string) error {
 	return schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", id)
 }
 
-// revokedOwner returns the owner of the grant, as in its key.
+// revokedOwner returns the owner of the grant to revoke, in the form that its key has.
 func revokedOwner(r *schemas.Revoke) string {
 	if r.SessionID != "" {
 		return sessionKey(r.SessionID)
@@ -161,8 +162,8 @@ func revokedOwner(r *schemas.Revoke) string {
 	return agentKey(r.Agent)
 }
 
-// endGrant ends a grant, and then the grants shared from it. It may be called again to
-// finish an earlier call.
+// endGrant ends a grant, and then the grants shared from it. After a failure it may be
+// called again, and ends the grants that are left.
 func (e *holdings) endGrant(ctx context.Context, r *schemas.Revoke, by string) (schemas.StandingAnswer, error) {
 	g, err := e.endGrantAlone(ctx, r, by)
 	if err == nil && len(g.Permissions) > 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostResolved withdraws requests of an agent whose calls its host has resolved without
-// nod, and records an aftermath if a call ran, or never ran, against the decision. It ends
-// no other agent's requests, and no call that waits elsewhere.
+// hostResolved withdraws the requests of an agent whose calls its host has resolved without
+// nod. If a call ran, or never ran, against the decision, it records an aftermath. It
+// changes no request of another agent, and none that the report is not about.
 func (e *withdrawals) hostResolved(ctx context.Context, c *caller, p *schemas.HostResolved) (schemas.HostResolvedReply, error) {
 	ids, err := e.resolveByHost(ctx, c.name, p)
 	if err != nil {
@@ -22,8 +22,8 @@ func (e *withdrawals) hostResolved(ctx context.Context, c *caller, p *schemas.Ho
 	return schemas.HostResolvedReply{Type: schemas.TypeHostResolvedReply, PendingIDs: append([]string{}, ids...)}, nil
 }
 
-// resolveByHost does the work of hostResolved, and returns the ids of the requests that
-// it has withdrawn or given an aftermath.
+// resolveByHost does the work of hostResolved, and returns the ids of the requests that it
+// has withdrawn or to which it has added an aftermath.
 func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	if p.PendingID != "" {
 		return e.withdrawAbandoned(ctx, agent, p)
@@ -55,10 +55,9 @@ func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schema
 	return ids, nil
 }
 
-// timedKeys returns the keys of a session's questions with an armed or a fired timer: an
-// engine may have stopped before it handled a fired one. It reads fired timers last, so
-// that it does not miss one that fires meanwhile. Some of the questions may be decided
-// already.
+// timedKeys returns the keys of a session's questions with an armed timer, or with a fired
+// one, which no engine may have handled yet. It reads the fired timers last, so that it
+// misses no timer that fires meanwhile. Some of the questions may be decided already.
 func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, error) {
 	armed, err := e.store.Records.Pending(ctx, session)
 	if err != nil {
@@ -70,8 +69,8 @@ func (e *withdrawals) timedKeys(ctx context.Context, session string) ([]string, 
 	return slices.Compact(keys), err
 }
 
-// withdrawResolved withdraws a call that its host has resolved. If the call ran without
-// an allow, the record gets that aftermath.
+// withdrawResolved withdraws a call that its host has resolved. If the call ran without an
+// allow, it adds the aftermath that the call ran.
 func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent string, p *schemas.HostResolved, callRan bool) (ids []string, err error) {
 	w := schemas.Withdraw{SessionID: p.SessionID, PendingID: call.pendingID, Reason: p.Reason}
 	question, err := e.takeBack(ctx, call.question, agent, &w)
@@ -82,7 +81,7 @@ func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent
 	if d == nil {
 		return nil, nil // it has just become a question of its own; the host's next report withdraws it
 	}
-	if callRan && d.Outcome != schemas.Allowed { // also if a denial or the deadline came first
+	if callRan && d.Outcome != schemas.Allowed { // also if a denial or the deadline came before the withdrawal
 		if _, err = e.life.addAftermath(ctx, question, e.life.ranAftermath(call.pendingID)); err != nil {
 			return nil, err
 		}
@@ -101,8 +100,8 @@ type openCall struct {
 	request   schemas.Request
 }
 
-// openCalls returns the pending calls of an agent in the questions under keys, except
-// detached ones.
+// openCalls returns the pending calls of an agent in the questions under keys. It leaves out
+// detached calls.
 func (e *withdrawals) openCalls(ctx context.Context, agent string, keys []string) ([]openCall, error) {
 	var calls []openCall
 	for _, key := range keys {
@@ -134,7 +133,8 @@ func (e *withdrawals) openCalls(ctx context.Context, agent string, keys []string
 	return calls, nil
 }
 
-// supersededByHost returns the pending calls that the host's report is about.
+// supersededByHost returns the pending calls that the host's report is about. If the report
+// names a call by its content, it returns only the oldest pending call with that content.
 func (e *withdrawals) supersededByHost(ctx context.Context, agent string, p *schemas.HostResolved, same string, keys []string) ([]openCall, error) {
 	calls, err := e.openCalls(ctx, agent, keys)
 	if err != nil {
@@ -163,8 +163,8 @@ func (e *withdrawals) supersededByHost(ctx context.Context, agent string, p *sch
 	return gone, nil
 }
 
-// digestIgnoringCwd is the Sameness of a call without its directory, which the call may
-// have changed by running.
+// digestIgnoringCwd returns the Sameness of a call without its working directory: when the
+// host reports the call, the call itself may have changed the directory.
 func digestIgnoringCwd(r *schemas.Request) (string, error) {
 	var details map[string]json.RawMessage
 	if len(r.ActionDetails) > 0 {

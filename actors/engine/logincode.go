@@ -10,8 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxSpent is the longest time for which a spent code is stored. spentSlack is added to
-// the time until a code expires, because clocks differ.
+// A code can be spent at most maxSpent before it expires, because it is stored until then.
+// spentSlack is how long after its expiry a spent code is still stored, because clocks
+// differ.
 const (
 	maxSpent   = 30 * 24 * time.Hour
 	spentSlack = time.Minute
@@ -20,8 +21,8 @@ const (
 func passKey(code string) string  { return "pass." + schemas.HashCode(code) }
 func spentKey(code string) string { return "spent." + schemas.HashCode(code) }
 
-// loginCode handles the three uses of login codes: a carrier gets a code for an approver,
-// the web inbox redeems one, or it spends or checks one of its own codes.
+// loginCode handles the uses of login codes. A carrier requests a code for an approver. The
+// web inbox redeems such a code, or spends or checks a code that it has signed itself.
 func (e *admin) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	switch {
 	case c.name == schemas.ConnectorWeb && p.Code != "":
@@ -60,8 +61,8 @@ func (e *admin) issue(ctx context.Context, connector, userID string) (schemas.Lo
 	return p, nil
 }
 
-// redeem returns the user of a code. It removes the code first, so that each code can be
-// redeemed once.
+// redeem returns the web user of a code. It removes the code first, so that each code can be
+// redeemed only once. NOT_FOUND means that the code is unknown, expired or used.
 func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "that link was used, or is too old: ask for another")
 	var p schemas.LoginCode
@@ -78,15 +79,15 @@ func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, err
 	return p, err
 }
 
-// spend records that one of the inbox's own codes is spent. Of concurrent calls exactly one
-// learns that the code was not spent before.
+// spend records that a code which the web inbox has signed is spent. Of several tries exactly
+// one gets a reply without Spent; a repeated try gets the same reply again.
 func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {
 		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a named try, for at most %s", schemas.Words(maxSpent))
 	}
 	spent := schemas.LoginCode{Type: schemas.TypeLoginCode, Try: p.Try, Until: p.Until}
-	if left+spentSlack <= 0 { // a code this old is not remembered
+	if left+spentSlack <= 0 { // the code has expired: whether it was spent is no longer stored
 		spent.Spent = true
 		return spent, nil
 	}
@@ -97,7 +98,7 @@ func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginC
 	return spent, err
 }
 
-// checkSpent reports whether one of the inbox's own codes is spent.
+// checkSpent reports whether a code that the web inbox has signed is spent.
 func (e *admin) checkSpent(ctx context.Context, code string) (schemas.LoginCode, error) {
 	var p schemas.LoginCode
 	_, err := e.store.Settings.Get(ctx, spentKey(code), &p)

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A pending request is not decided by the answer to another call, even if that call
-// was also sent under the pending request's id.
+// An answer to one call does not decide another pending request, even if the answered call
+// was also sent under that request's id.
 func TestAnAnswerIsForNoOtherCallUnderAJoinersID(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -30,8 +30,8 @@ func TestAnAnswerIsForNoOtherCallUnderAJoinersID(t *testing.T) {
 	env.Nil(env.Stored(open.Key).Record.Decision)
 }
 
-// Allowing once lets each waiting call run. Each detached call leaves an approval
-// for the next identical call.
+// "Allow once" lets each waiting call run. Each detached call leaves an approval for the
+// next identical call.
 func TestAllowingADetachedCallOnceLetsOneThrough(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -56,7 +56,8 @@ func TestAllowingADetachedCallOnceLetsOneThrough(t *testing.T) {
 	ada.Asks(rig.Deploy("U", "fourth"))
 	ada.Refused(rig.Deploy("U", "first"), schemas.CodeConflict)
 
-	// A call that was asked again still counts: the prompt had counted it.
+	// A detached call is asked again under another id: the new request takes the place that
+	// the prompt has counted, so the answer allows it, and leaves no approval.
 	first = ada.Detaches(rig.Deploy("V", "first"))
 	again := ada.Asks(rig.Deploy("V", "again"))
 	env.Equal([]string{"first"}, listed(env, "V"))
@@ -66,9 +67,9 @@ func TestAllowingADetachedCallOnceLetsOneThrough(t *testing.T) {
 	ada.Asks(rig.Deploy("V", "more"))
 }
 
-// Two approvers give opposite answers at nearly the same time on different engines,
-// each about the calls that their prompt counted. No call runs that the allow did not
-// count, and exactly one of the approvers is refused.
+// Two approvers give opposite answers at nearly the same time on different engines, each
+// about the calls that their prompt counted. No call runs that the allow did not count, and
+// exactly one of the approvers is refused.
 func TestOppositeAnswersAboutIdenticalCalls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { fewerPrompts(s); s.Engines = 3 })
@@ -127,8 +128,9 @@ func TestAQuestionThatIsFullBeginsAnother(t *testing.T) {
 	}
 }
 
-// An approver allows a detached call once while its agent asks again, on other
-// engines: the answer lets one call through.
+// An approver allows a detached call once while its agent asks again on another engine. The
+// call leaves an approval if it was still detached, and otherwise gets the answer: it never
+// runs twice.
 func TestComingBackWhileAPersonAllowsLetsOneThrough(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -147,7 +149,7 @@ func TestComingBackWhileAPersonAllowsLetsOneThrough(t *testing.T) {
 	}
 }
 
-// A call joins a question, or uses its approval, only if project, host, effect and
+// A call joins a question, or uses its approval, only if its project, host, effect and
 // options are the same too.
 func TestWhatIsJoinedIsTheVerySame(t *testing.T) {
 	t.Parallel()
@@ -176,7 +178,7 @@ func TestWhatIsJoinedIsTheVerySame(t *testing.T) {
 	ada.Asks(elsewhere)
 }
 
-// The stored session does not grow with the agent's denied and open calls.
+// The stored session does not grow with the number of its denied and pending calls.
 func TestWhatIsKeptOfASessionIsBounded(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -222,8 +224,8 @@ func changesAnswer(e *rig.Env, session string, change func(*schemas.StandingAnsw
 	e.NoError(err)
 }
 
-// A request that used an approval is not allowed by it again if the use was long ago
-// or the approval was revoked.
+// A request that has used an approval is not allowed by it again if the use was long ago, or
+// the approval was revoked since.
 func TestAnApprovalThatWasUsedIsNotFoundForEver(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -258,7 +260,7 @@ func TestADenialThatWasAMistakeIsTakenBack(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "third"))
 }
 
-// A decided request that is asked again does not use up an approval.
+// A decided request that its agent sends again does not use up an approval of the same call.
 func TestAskingAboutWhatIsDecidedUsesNothingUp(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

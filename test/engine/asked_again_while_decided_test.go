@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// meanwhile starts act and waits until env's only engine has read the question under
-// key. It then stores a decision of that question, as another engine would, so that
-// the first engine goes on with an outdated record.
+// meanwhile starts act and waits until the only engine has read the question under key. It
+// then stores a decision of that question, as another engine would, so that the first
+// engine continues with an outdated record. It returns the decision once act has returned.
 func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, option string, act func()) schemas.Decision {
 	e.T.Helper()
 	heard := wire.HoldOn("KV_pending_permissions.$KV.pending_permissions." + key + " ")
@@ -33,7 +33,8 @@ func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, 
 	return d
 }
 
-// startWired starts an env whose only engine reaches the stores through the wire.
+// startWired starts an env whose only engine reaches the stores through wire, which can
+// hold and cut the connection.
 func startWired(t *testing.T) (*rig.Env, *rig.Wire) {
 	t.Helper()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
@@ -46,7 +47,8 @@ func startWired(t *testing.T) (*rig.Env, *rig.Wire) {
 	return env, wire
 }
 
-// A question is decided while a detached call asks again: the call gets the decision.
+// A question is decided while the agent of a detached call asks again: the agent gets the
+// decision.
 func TestAskingAgainWhileItIsDecidedHearsTheDecision(t *testing.T) {
 	t.Parallel()
 	env, wire := startWired(t)
@@ -64,7 +66,8 @@ func TestAskingAgainWhileItIsDecidedHearsTheDecision(t *testing.T) {
 	env.Equal("second", heard.PendingID)
 }
 
-// A call is allowed while its agent detaches: the next identical call may run instead.
+// A call is allowed while its agent detaches it: the approval lets the next identical call
+// run, once.
 func TestACallThatIsAllowedWhileItsAskerGoesIsNotLost(t *testing.T) {
 	t.Parallel()
 	env, wire := startWired(t)

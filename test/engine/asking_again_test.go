@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// These tests are about identity and rejoining: protocol, section 2.
+// These tests are about requests that are sent again under the same id.
 
 func TestAnAutomaticDecisionStaysWhateverTheRulesSayLater(t *testing.T) {
 	t.Parallel()
@@ -68,14 +68,15 @@ func TestARuleThatCameLaterDecidesAPendingRequestThroughItsRecord(t *testing.T) 
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
 }
 
-// An earlier copy of a request may still be on its way. Asking again must therefore
-// claim the place in the log that an automatic decision of the request would take.
+// The first copy of a request may still be on its way when the agent asks again. Asking
+// again therefore claims the request's id in the log, so that no automatic decision of the
+// first copy can take effect beside the record.
 func TestAskingAgainClaimsTheIdBeforeAnAutomaticDecisionOfIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
 	env.Apply(rig.Rules("", ""))
-	q := ada.Asks(rig.Lookup("S", "1")) // it rejoins: nothing is stored, so it claims the id
+	q := ada.Asks(rig.Lookup("S", "1")) // a repeated request; nothing is stored for its id, so it claims the id
 	env.Apply(rig.Rules("Lookup", ""))
 	reply, err := ada.Sends(rig.Lookup("S", "1"), false) // the first send, arriving late
 	env.NoError(err)
@@ -85,7 +86,7 @@ func TestAskingAgainClaimsTheIdBeforeAnAutomaticDecisionOfIt(t *testing.T) {
 	env.Equal(late, q.Ends(schemas.Allowed))
 }
 
-// Copies of one request, new and rejoining ones, sent at once get the same decision.
+// Copies of one request, some marked as repeated, are sent at once: all get one decision.
 func TestAClaimAndAnAutomaticDecisionRace(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

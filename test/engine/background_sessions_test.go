@@ -56,11 +56,11 @@ func by(user string, r schemas.Request) schemas.Request {
 	return r
 }
 
-// noted returns, by session, the stored time of the agent's last activity.
+// noted returns the stored times of the agent's last activity, by session.
 func noted(a *rig.Agent) map[string]time.Time {
 	keys, err := a.Store.Presence.Listed(a.Ctx, "active."+a.Name+".*")
 	if err != nil {
-		return nil // the caller tries again
+		return nil // the callers try again
 	}
 	noted := map[string]time.Time{}
 	for _, key := range keys {
@@ -86,7 +86,8 @@ func askedLast(a *rig.Agent, session string) {
 	})
 }
 
-// Activity that another engine stores counts as well.
+// After another engine has stored the activity of another session, an engine stores the next
+// activity of its own session at once.
 func TestASessionThatAsksAfterAnotherOnAnotherEngineIsNoted(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -97,12 +98,12 @@ func TestASessionThatAsksAfterAnotherOnAnotherEngineIsNoted(t *testing.T) {
 	other := schemas.Session{Type: schemas.TypeSession, SessionID: "other", Agent: "ada", CreatedAt: first, ActiveAt: first.Add(time.Millisecond)}
 	_, err := env.Store.Presence.Put(env.Ctx, "active.ada.other", other, 0, time.Hour)
 	env.NoError(err)
-	again := time.After(rig.Patience / 2) // well before the engine would store it again anyway
+	again := time.After(rig.Patience / 2) // well before the engine would store the same session again anyway
 	for !noted(ada)["front"].After(first) {
 		select {
 		case <-again:
 			env.FailNow("the session's activity is not stored again")
-		case <-time.After(rig.Tick): // the engine learns of the other session's activity in its own time
+		case <-time.After(rig.Tick): // the watch may report the other session's activity to the engine late
 			ada.Gets(rig.Lookup("front", ""))
 		}
 	}
@@ -115,7 +116,7 @@ func TestASessionGetsItsUserWhenOneIsNamed(t *testing.T) {
 	ada := env.Agent("ada")
 	background(env, "bg", "whose")
 	for _, session := range []string{"bg", "front", "whose", "open"} {
-		_, err := ada.Holds(session) // as list_permissions does
+		_, err := ada.Holds(session) // the call of the MCP tool list_permissions, which names no user
 		env.NoError(err)
 	}
 	ada.Gets(rig.Lookup("open", ""))
@@ -125,7 +126,7 @@ func TestASessionGetsItsUserWhenOneIsNamed(t *testing.T) {
 	ada.Asks(by("ada", rig.Permission("bg", "1", "r", "@network"))).Drop()
 	env.Equal("front", env.Stored("bg.1").Record.Foreground)
 
-	ada.Refused(rig.Permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // neither session names a user, so nod cannot tell whether it is the same one
+	ada.Refused(rig.Permission("whose", "", "r", "@network"), schemas.CodeUndeliverable) // sessions without a user may belong to different users
 	ada.Gets(by("zoe", rig.Lookup("front", "")))
 	s, err := ada.Holds("front")
 	env.NoError(err)
@@ -136,7 +137,7 @@ func TestASessionGetsItsUserWhenOneIsNamed(t *testing.T) {
 	env.Empty(s.User, "another agent cannot name its user")
 }
 
-// If an agent never names a user, all its sessions count as one user's.
+// If an agent never names a user, all its sessions count as sessions of one user.
 func TestABackgroundSessionOfNoNamedUser(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -11,14 +11,15 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Engines hear of grants and presence that another engine stores, despite their caches.
+// Engines soon use the grants and the presence that another engine stores, despite their
+// caches.
 func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 	t.Parallel()
-	const some = 16 // enough requests to reach each of three engines
+	const some = 16 // enough requests that each of the three engines gets some
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada, ann := env.Agent("ada"), env.Ann()
 	n := 0
-	// tiers sends some different requests and counts them by tier.
+	// tiers sends different requests and counts them by the tier of their timeout.
 	tiers := func() map[schemas.Tier]int {
 		tiers := map[schemas.Tier]int{}
 		for range some {
@@ -44,7 +45,7 @@ func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 	}
 	all := func(tier schemas.Tier) func() bool { return func() bool { return tiers()[tier] == some } }
 
-	// hears waits for less time than the engines take to refresh their caches anyway.
+	// hears waits until holds is true, for less time than a cached value stays in use.
 	hears := func(what string, holds func() bool) { env.Eventually(holds, 10*time.Second, rig.Tick, what) }
 
 	env.Equal(map[schemas.Tier]int{schemas.TierDisconnected: some}, tiers())
@@ -56,7 +57,8 @@ func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 	hears("every engine allows what she granted", allowed)
 }
 
-// A session belongs to the first agent that asks in it, not to one that only names it.
+// A session belongs to the first agent that sends a request in it, not to an agent that only
+// names it in a request of another session.
 func TestANobodysSessionThatWasLookedAtIsWhoseAsksFirst(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -69,7 +71,8 @@ func TestANobodysSessionThatWasLookedAtIsWhoseAsksFirst(t *testing.T) {
 	ada.Refused(rig.Deploy("T", ""), schemas.CodeNotFound)
 }
 
-// A watcher that was cut off hears of the changes it missed, even of the first one.
+// A watch whose connection broke reports the changes that it missed, even the first change
+// of its bucket.
 func TestAWatchGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })

@@ -13,17 +13,19 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// timeouts are the settings of rig.Everybody with these timeouts, in seconds.
+// timeouts returns the settings of rig.Everybody with these timeouts, in seconds.
 func timeouts(connected, disconnected, voice int) string {
 	var s map[string]any
-	_ = json.Unmarshal([]byte(rig.Everybody), &s) // a constant
+	_ = json.Unmarshal([]byte(rig.Everybody), &s) // a constant, which is valid
 	s["permissions"] = map[string]any{"connected_timeout_seconds": connected, "disconnected_timeout_seconds": disconnected}
 	s["connectors"] = map[string]any{"voice": map[string]any{"permission_timeout_seconds": voice}}
 	data, _ := json.Marshal(s)
 	return string(data)
 }
 
-// Covers the table of timeouts with the defaults, with settings and the environment.
+// The timeout of a request depends on its kind, its session and the input lock at the moment
+// when it is sent. Each case is tested with the default settings, with timeouts in the
+// settings, and with the environment variable.
 func TestTheTierIsThatOfTheMomentOfAsking(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {
@@ -117,8 +119,8 @@ func TestLeavingAndComingBackMovesNoDeadline(t *testing.T) {
 	env.Equal(d, *env.Refusal(err, schemas.CodeStale).Decision())
 }
 
-// Requests asked while no client held the input lock survive a restart of server and
-// engine with their deadlines.
+// Requests that were sent while no client held the input lock survive a restart of server
+// and engine, and keep their deadlines.
 func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	t.Parallel()
 	s := rig.Setup{Settings: timeouts(2, 7200, 30), Engines: 1}
@@ -136,7 +138,7 @@ func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	q := ada.Asks(rig.Deploy("S", "1"))
 	env.Equal(long, q.Receipt)
 	env.Equal(long.Deadline.Format(time.RFC3339Nano), env.Timer("S.1"))
-	asked, err := ada.Asker.Submit(env.Ctx, rig.Deploy("short", "1")) // may have ended by now
+	asked, err := ada.Asker.Submit(env.Ctx, rig.Deploy("short", "1")) // may have timed out by now
 	env.NoError(err)
 	d := (&rig.Question{OpenRequest: asked, Agent: ada}).Ends(schemas.TimedOut)
 	env.False(d.DecidedAt.Before(short.Deadline))
@@ -176,12 +178,11 @@ func TestTheInputLock(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 }
 
-// A person who may not decide a request does not shorten its deadline. The lock is
-// refused if they may decide nothing in the session; otherwise it does not count for
-// requests that they may not decide.
+// An input lock shortens no deadline of a request that its holder may not decide. A person
+// who may decide nothing in a session is refused its lock.
 func TestTheLockOfWhoMayNotDecideShortensNothing(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt }) // Bob: ada in /srv/shop, up to medium
+	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt }) // Bob may decide for the agent ada only, in /srv/shop, up to medium risk
 	ada, ben, bob := env.Agent("ada"), env.Agent("ben"), env.Bob()
 	tier := func(a *rig.Agent, session, id, project string) schemas.Tier {
 		r := rig.Deploy(session, id)
@@ -238,7 +239,7 @@ func TestTheBrokerEndsALease(t *testing.T) {
 	ann, bob := env.Ann(), env.Bob()
 	env.True(ann.Does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	env.False(bob.Does(schemas.PresenceLock, "S", "phone", "web").Granted)
-	for range 3 { // longer than one lease: each renewal starts a new lease
+	for range 3 { // together longer than one lease, because each renewal starts a new lease
 		env.Passed(time.Now().Add(2200 * time.Millisecond))
 		env.True(ann.Does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An approval that is given after the asker has gone lets the same call through once,
-// if the agent asks again before the deadline.
+// A call is allowed after its agent has stopped waiting: the approval lets the same call
+// through once, if the agent asks again before the deadline.
 func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -35,7 +35,7 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	other := rig.Deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	env.Agent("ada").Asks(other)
-	env.Agent("ben").Asks(rig.Deploy("T", "elsewhere")) // the approval covers neither
+	env.Agent("ben").Asks(rig.Deploy("T", "elsewhere")) // the approval covers neither this call nor the other one
 
 	d = ada.Gets(rig.Deploy("S", "second"))
 	env.Equal(schemas.Allowed, d.Outcome)
@@ -43,11 +43,11 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "second")).Outcome, "the same id gets the same decision again")
 	ada.Asks(rig.Deploy("S", "third"))
 
-	// The first asker comes back: another request has used the approval.
+	// The agent asks again under the first id: the approval is used up.
 	ada.Refused(rig.Deploy("S", "first"), schemas.CodeConflict)
 }
 
-// A detached request may come back for its answer under its own id.
+// An agent may send its detached request again, under the same id, to get its answer.
 func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -57,7 +57,7 @@ func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "first")).Outcome)
 	ada.Asks(rig.Deploy("S", "second"))
 
-	// If no approver has answered yet, it waits again.
+	// If no approver has answered yet, the request is no longer detached.
 	other := rig.Deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	ada.Detaches(other)
@@ -69,8 +69,8 @@ func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 	waits.Ends(schemas.Allowed)
 }
 
-// An approval is given after the asker stopped waiting and before its detach reaches nod:
-// it lets the same call through once, like an approval after the detach.
+// A call is allowed after its agent has stopped waiting, and before the agent's detach
+// reaches nod: the approval lets the same call through once, like one after the detach.
 func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -79,7 +79,7 @@ func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
 	env.Ann().Allows(q)
 	d := q.Ends(schemas.Allowed)
 	env.Soon("the decision is logged", env.OutboxIdle)
-	for range 2 { // an agent repeats a call whose reply was lost
+	for range 2 { // an agent whose reply was lost detaches again
 		env.NoError(ada.Asker.Detach(env.Ctx, "S", "first", "the host waits no longer"))
 	}
 	env.Soon("the outbox has handled all changes", env.OutboxIdle)
@@ -109,7 +109,8 @@ func TestAskingAgainTakesThePlaceOfADetachedCall(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "third"))
 }
 
-// Many askers race for one approval: exactly one is let through.
+// Many identical requests are sent at once when there is one approval: exactly one of them
+// is allowed by it.
 func TestAnApprovalIsUsedByOne(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -132,8 +133,8 @@ func TestAnApprovalIsUsedByOne(t *testing.T) {
 	env.Equal(1, n)
 }
 
-// A detached call is not allowed later without an answer, after a denial, or by an
-// approval that was revoked.
+// After a denial, or once its approval is revoked, a detached call leaves no approval: the
+// next identical call needs a person again.
 func TestADetachedCallIsNotAllowedByItself(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -147,8 +148,8 @@ func TestADetachedCallIsNotAllowedByItself(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "third"))
 }
 
-// A host went on: the requests about which it asked its own user as well are withdrawn,
-// and no others.
+// A host reports that it has gone on: the matching requests about which it also asked its
+// own user are withdrawn, and no other request.
 func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -187,8 +188,8 @@ func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 	env.WithinDuration(time.Now(), plain.Hears().DecidedAt, time.Minute)
 }
 
-// An asker still waits for a request whose approval another request has used: it gets a
-// conflict, and stops waiting.
+// An agent still waits for a detached request whose approval another request has used: it
+// gets CONFLICT, and stops waiting.
 func TestAnApprovalThatAnotherUsedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -13,12 +13,12 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// noticed is the longest that a client may take to leave a silent server: generous, but
-// less than the half minute that it took before this was fixed.
+// noticed is the longest time that a client may take to leave a silent server. It allows for
+// a slow machine: pings notice such a server after 9 s.
 const noticed = 20 * time.Second
 
-// twoWays opens a connection that has two addresses, each behind a proxy, and returns
-// it with the proxy of the address that it uses.
+// twoWays opens a connection with two addresses, each behind a proxy. It returns the
+// connection and the proxy that the connection goes through.
 func twoWays(e *rig.Env, id roles.ID) (*bus.Conn, *rig.Wire) {
 	e.T.Helper()
 	one, other := e.Wire(), e.Wire()
@@ -30,8 +30,8 @@ func twoWays(e *rig.Env, id roles.ID) (*bus.Conn, *rig.Wire) {
 	return conn, one
 }
 
-// A server falls silent: a waiting agent gets its decision through another server, and
-// a viewer sees the new requests there.
+// A server falls silent, and its connections stay open. A waiting agent gets its decision
+// through another server, and a viewer gets the changes there.
 func TestClientsLeaveAServerThatSaysNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -75,8 +75,8 @@ func TestClientsLeaveAServerThatSaysNothing(t *testing.T) {
 	t.Log("the viewer saw it after", time.Since(began))
 }
 
-// A server answers pings and serves nothing, like one that is cut off from its cluster:
-// a waiting agent changes to another server.
+// A server replies to pings and serves no calls, like a server that is cut off from its
+// cluster. A waiting agent changes to another server.
 func TestClientsLeaveAServerThatServesNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// fewer are settings under which identical calls are one question.
+// fewer holds settings under which identical calls are one question, and denials are
+// remembered.
 const fewer = `{
 	"permissions": {"allow": ["Lookup"], "join_identical": true, "remember_denials_seconds": 600},
 	"approvers": {"people": [
@@ -59,7 +60,7 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	env.NoError(err)
 	env.Equal(p, same, "the id of a waiter shows its question")
 
-	third := ada.Asks(rig.Deploy("S", "third")) // later than the prompt that Ann was shown
+	third := ada.Asks(rig.Deploy("S", "third")) // joins after Ann has read the prompt, which counts two calls
 	d, err := env.Ann().SaysOf(first, "allow_once", p.Waiters)
 	env.NoError(err)
 	env.Equal("first", d.PendingID)
@@ -70,12 +71,12 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 		env.Equal(d.DecisionID, heard.DecisionID)
 	}
 	env.Soon("the third is a question of its own", func() bool { return slices.Contains(listed(env, "S"), "third") })
-	again, err := env.Ann().SaysOf(first, "allow_once", 2) // the same tap arrives twice
+	again, err := env.Ann().SaysOf(first, "allow_once", 2) // the same answer arrives twice
 	env.NoError(err)
 	env.Equal(d, again)
 	_, err = env.Bob().SaysOf(first, "reject_once", 3) // another person, too late
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
-	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the same answer, for one more call
+	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the same answer, about one call more
 	env.Refusal(err, schemas.CodeConflict)
 	env.Ann().Denies(third)
 	third.Ends(schemas.Denied)
@@ -86,7 +87,7 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	}
 }
 
-// Identical calls that are asked at the same instant, on any engines, are one question.
+// Identical calls that are sent at the same instant, to any engines, are one question.
 func TestCallsAskedAtOnceAreOneQuestion(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { fewerPrompts(s); s.Engines = 3 })
@@ -122,7 +123,7 @@ func TestACallThatEndsLeavesTheQuestionToTheOthers(t *testing.T) {
 	first, second, third := ada.Asks(rig.Deploy("S", "first")), ada.Asks(rig.Deploy("S", "second")), ada.Asks(rig.Deploy("S", "third"))
 	env.Equal(schemas.Withdrawn, ada.Withdraws("S", "third").Outcome)
 	third.Ends(schemas.Withdrawn)
-	ada.Withdraws("S", "first") // the call whose id the question has
+	ada.Withdraws("S", "first") // this call's id is also the id of the question
 	first.Ends(schemas.Withdrawn)
 	p, _, err := env.Ann().Show(env.Ctx, "S", "first")
 	env.NoError(err)
@@ -182,7 +183,7 @@ func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
 	third.Ends(schemas.Allowed)
 }
 
-// For a while, a denial decides identical calls of its session, and no others.
+// A remembered denial denies identical calls of its session, and no others.
 func TestADenialAnswersTheSameCallForAWhile(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -211,7 +212,7 @@ func oneAtATime(s *rig.Setup) {
 	s.Engines = 2
 }
 
-// A record that cannot be read does not hold back the session's other requests.
+// A record that cannot be decoded does not hold back the other requests of its session.
 func TestARecordThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, oneAtATime)
@@ -249,7 +250,7 @@ func TestTheNewerWordAboutACallCounts(t *testing.T) {
 	env.Ann().Denies(first)
 	env.Equal(schemas.Denied, ada.Gets(rig.Deploy("S", "again")).Outcome)
 	env.Bob().Allows(second)
-	env.Soon("the outbox has handled all changes", env.OutboxIdle) // it repeats the denial's effects too
+	env.Soon("the outbox has handled all changes", env.OutboxIdle) // the outbox stores the denial's effects again
 	fourth := ada.Asks(rig.Deploy("S", "fourth"))
 
 	env.Ann().Denies(third)
@@ -275,7 +276,7 @@ func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
 		var both sync.WaitGroup
 		both.Go(func() { _, _ = env.Ann().Says(first, "allow_once") })
 		both.Go(func() {
-			for n := range 5 { // each joins the question
+			for n := range 5 { // each of these requests joins the question
 				again := second
 				again.PendingID = fmt.Sprint("again-", n)
 				_, _ = ada.Sends(again, false)
@@ -304,8 +305,8 @@ func TestAQuestionThatCouldNotBeShownHoldsBackNone(t *testing.T) {
 	env.Soon("the second is shown", func() bool { return env.Stored(held.Key).Record.NextEvent.Kind == schemas.EventDeadline })
 }
 
-// Phones are shown at most open_prompts questions of a session at a time, oldest first.
-// A list holds all of them, and none is lost.
+// At most open_prompts questions of a session are shown on phones at a time, oldest first.
+// Lists hold all questions, and each question gets its turn.
 func TestMoreQuestionsWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

@@ -71,8 +71,8 @@ func TestRequestsOfOneSessionNeverTouchEachOther(t *testing.T) {
 	env.Len(pending, open)
 }
 
-// Each of these is refused and changes nothing. The refusal for an unknown id reads
-// like the one for an id of another agent.
+// Each of these answers is refused and changes nothing. A person to whom a request was not
+// routed gets the same refusal as for an unknown id.
 func TestWhatIsNoAnswerChangesNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -227,8 +227,8 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 	env.Equal(d, q.Hears())
 }
 
-// Requests, valid or malformed, that name a reply subject outside the asker's inbox
-// get no reply there, since it could count as a decision or a view.
+// A request, valid or malformed, that names a reply subject outside the sender's own inbox
+// gets no reply there, because others could take the reply for a decision or a view.
 func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -247,12 +247,12 @@ func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
 		}
 	}
 	env.NoError(ada.Flush())
-	for i := range 3 { // by now each endpoint has handled the messages before
+	for i := range 3 { // these reach the engine after the messages above
 		d := env.Agent("ada").Gets(rig.Lookup("S", fmt.Sprint("after", i)))
 		env.Equal(schemas.Allowed, d.Outcome)
 	}
 	env.Agent("ada").Withdraws("S", "after0")
-	_, err = env.Agent("ben").Sends(rig.Lookup("T", "1"), false) // once it replies, ben's connection has received all earlier messages
+	_, err = env.Agent("ben").Sends(rig.Lookup("T", "1"), false) // with the reply, ben's connection has received all earlier messages
 	env.NoError(err)
 	for len(heard) > 0 {
 		t.Error(<-heard)

@@ -11,7 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// pauseWatches pauses all watches of a store: no engine hears of later changes.
+// pauseWatches pauses all consumers of a stream, so that no engine's watch reports later
+// changes.
 func pauseWatches(e *rig.Env, stream string) {
 	e.T.Helper()
 	s, err := e.Raw.Stream(e.Ctx, stream)
@@ -27,14 +28,15 @@ func pauseWatches(e *rig.Env, stream string) {
 	e.NotZero(paused)
 }
 
-// A revoked standing answer allows nothing, even on an engine that has not heard of it.
+// A revoked standing answer allows nothing, even on an engine whose watch has not reported
+// the change.
 func TestARevokedAnswerIsObeyedByAnEngineThatHasNotHeard(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada, ann := env.Agent("ada"), env.Ann()
 	lasting := ann.Remembers(ada.Asks(rig.Shell("S", "1", "make test")), schemas.ScopeSession, 0)
 	tagged := ann.Allows(ada.Asks(rig.Permission("S", "", "r", "@network")))
-	for range 30 { // enough requests that every engine knows both
+	for range 30 { // enough requests that every engine has cached both answers
 		env.Soon("the standing answer allows the command", func() bool {
 			asked, err := ada.Asker.Submit(env.Ctx, rig.Shell("S", "", "make test"))
 			env.NoError(err)
@@ -55,7 +57,8 @@ func TestARevokedAnswerIsObeyedByAnEngineThatHasNotHeard(t *testing.T) {
 	}
 }
 
-// A revoked denial denies nothing, even on an engine that has not heard of it.
+// A revoked denial denies nothing, even on an engine whose watch has not reported the
+// change.
 func TestADenialThatWasTakenBackIsObeyedByAnEngineThatHasNotHeard(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { fewerPrompts(s); s.Engines = 3 })
@@ -81,7 +84,8 @@ func TestADenialThatWasTakenBackIsObeyedByAnEngineThatHasNotHeard(t *testing.T) 
 	}
 }
 
-// If an engine dies between its writes, it blocks no identical call and forgets none.
+// An engine that dies between two writes leaves no identical call blocked, and no call
+// without a question.
 func TestWhatADeadEngineLeftOfAQuestion(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -141,7 +145,7 @@ func TestWhatADeadEngineLeftOfAQuestion(t *testing.T) {
 	})
 }
 
-// resumeOutbox ends the pause that stopOutbox began.
+// resumeOutbox ends the pause that Env.StopOutbox began.
 func resumeOutbox(e *rig.Env) {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
@@ -150,7 +154,8 @@ func resumeOutbox(e *rig.Env) {
 	e.NoError(err)
 }
 
-// A waiter gets its decision from the question's record, before the outbox acts on it.
+// A waiter that asks again gets its decision from the question's record, even before the
+// outbox has copied it to the waiter's own record.
 func TestAWaiterHearsItsDecisionBeforeAnythingFollowed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -168,8 +173,8 @@ func TestAWaiterHearsItsDecisionBeforeAnythingFollowed(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Withdraws("S", "second").Outcome)
 }
 
-// The first call of a question is past its deadline, and its timer is late. An answer
-// to the question times the first call out, as the clock would, and allows the second.
+// The deadline of a question's first call has passed, and its timer is lost. An answer to
+// the question times the first call out, as the timer would, and allows the second call.
 func TestAnAnswerEndsTheCallsWhoseDeadlineHasCome(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -187,8 +192,8 @@ func TestAnAnswerEndsTheCallsWhoseDeadlineHasCome(t *testing.T) {
 	env.Equal(schemas.TimedOut, ada.Gets(rig.Deploy("S", "first")).Outcome)
 }
 
-// A late detach changes a decided record. It must not remove the timer of the next
-// identical call, which is that call's lock.
+// A late detach changes a decided record. It must not remove the timer of the next identical
+// call, because that timer is the call's lock.
 func TestALateDetachLeavesTheNextCallItsTimer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -209,7 +214,8 @@ func TestALateDetachLeavesTheNextCallItsTimer(t *testing.T) {
 	env.Equal([]string{"second"}, listed(env, "S"), "the fourth has joined the second")
 }
 
-// A used and revoked approval allows nothing, even once its request's record is gone.
+// A used and revoked approval allows nothing, even after the record of its request has
+// expired.
 func TestAnApprovalOutlivesNoUse(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

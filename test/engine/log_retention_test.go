@@ -19,8 +19,8 @@ func log(e *rig.Env) jetstream.StreamInfo {
 	return *stream.CachedInfo()
 }
 
-// The log keeps 90 days and 2 GiB, or the limits in the settings, which also apply to
-// an existing log. Entries cannot be deleted or purged otherwise.
+// The log keeps entries for 90 days and up to 2 GiB, or to the limits in the settings, which
+// also apply to an existing log. Entries cannot be deleted or purged otherwise.
 func TestTheLogIsKeptAsTheSettingsSay(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -39,8 +39,8 @@ func TestTheLogIsKeptAsTheSettingsSay(t *testing.T) {
 	env.Refusal(err, schemas.CodeValidation)
 }
 
-// The oldest entries are removed once the log is larger than its limit. A limit that
-// the server has no room for is refused.
+// The oldest entries are removed once the log is larger than its limit. If the server has no
+// room for a size limit, the limit is refused, and the log keeps its earlier size limit.
 func TestTheOldestOfTheLogGo(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })

@@ -11,7 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An answer arrives before the asker has read its receipt.
+// A request is answered before its agent has received the receipt: the agent gets the
+// decision without asking again.
 func TestAnAnswerBeforeTheReceiptWasReadIsNotLost(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -55,7 +56,7 @@ func TestAnAnswerBeforeTheReceiptWasReadIsNotLost(t *testing.T) {
 	env.Zero(again(), "the agent got the decision only by asking again, much later")
 }
 
-// The acknowledgement of a write is lost: the engine finds out whether it was stored.
+// The acknowledgement of a write is lost: the engine finds out whether the write was stored.
 func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -63,7 +64,7 @@ func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
 		fresh  schemas.Request
 		act    func(*rig.Env, *rig.Question) (schemas.Decision, error)
 	}{
-		// In a single call: the approver must not read in the meantime that it failed.
+		// A single call without retries: the approver must not get a failure first.
 		"an answer": {"PUB $KV.pending_permissions.S.1 ", rig.Deploy("S", "1"), func(e *rig.Env, q *rig.Question) (d schemas.Decision, err error) {
 			a := e.Ann().AnswerTo(q, "allow_once")
 			a.Type = schemas.TypeAnswer
@@ -95,7 +96,7 @@ func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
 			heard := wire.HoldOn(c.marker)
 			go func() {
 				<-heard
-				for env.Ctx.Err() == nil && writes(env) == before { // until it is stored
+				for env.Ctx.Err() == nil && writes(env) == before { // until the write is stored
 				}
 				wire.Cut()
 			}()

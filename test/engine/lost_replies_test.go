@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A connector that did not hear whether its answer counted sends it again, after a
+// A connector does not get the reply to its answer, and sends the answer again after a
 // freeze. It gets the decision that the answer made, not a refusal.
 func TestAnAnswerThatCountedIsNotRefusedByAFreeze(t *testing.T) {
 	t.Parallel()
@@ -24,7 +24,7 @@ func TestAnAnswerThatCountedIsNotRefusedByAFreeze(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-// A list request without an answer, as during a change of leader, is sent again.
+// A list request that gets no reply, for example while the leader changes, is sent again.
 func TestAListThatIsLostIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

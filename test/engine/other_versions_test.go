@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// said reads a message as another version sends it: an older one without any optional
-// field, a newer one with all fields and some unknown to this version. The files stay
-// unchanged while that version is one minor version apart.
+// said returns a message as another version of nod sends it. The older version sends no
+// optional field; the newer one sends all fields, and some that this version does not know.
+// Do not change a version's files while this version must still work with it.
 func said(e *rig.Env, version, what string) []byte {
 	e.T.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "wire", version, what+".json"))
@@ -22,7 +22,7 @@ func said(e *rig.Env, version, what string) []byte {
 	return data
 }
 
-// A hook one minor version apart asks this engine.
+// A hook that is one minor version older or newer works with this engine.
 func TestAHookOfAnotherVersionAsksThisEngine(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"older", "newer"} {
@@ -68,7 +68,7 @@ func TestAHookOfAnotherVersionAsksThisEngine(t *testing.T) {
 	}
 }
 
-// A hook of this version asks an engine one minor version apart.
+// A hook of this version works with an engine that is one minor version older or newer.
 func TestThisHookAsksAnEngineOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"older", "newer"} {

@@ -13,17 +13,18 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// told is the result that one party to a race got.
+// told is the result that one party of a race got.
 type told struct {
 	who      string
-	outcome  schemas.Outcome // that the party asked for
+	outcome  schemas.Outcome // the outcome that the party asked for
 	option   string
 	decision *schemas.Decision
 	err      error
 }
 
-// race has two approvers each allow and deny and the agent withdraw, all at once and
-// near the deadline. It returns the result of each party, the asker's included.
+// race sends at the same time an allow and a denial by each of two approvers, and a
+// withdrawal by the agent. It returns the result of each, and the decision that the waiting
+// agent gets. If the request was decided at once, it returns only the latter.
 func race(env *rig.Env, q *rig.Question) []told {
 	ann, bob, ada := env.Ann(), env.Bob(), env.Agent("ada")
 	says := func(p *rig.Person, outcome schemas.Outcome, option string) func() told {
@@ -58,9 +59,8 @@ func race(env *rig.Env, q *rig.Question) []told {
 	return heard
 }
 
-// oneOutcome checks the parties' results against the stored decision: each party
-// must get that decision, as a success only if the party asked for it and as a
-// refusal otherwise.
+// oneOutcome checks the parties' results against the stored decision. Each party must get
+// that decision: as a success if it asked for this outcome, and otherwise in a refusal.
 func oneOutcome(stored *schemas.Decision, heard []told) error {
 	for _, h := range heard {
 		var refused *schemas.Error
@@ -143,7 +143,7 @@ func TestOneWinner(t *testing.T) {
 			if i%4 == 0 {
 				meet = -rand.N(time.Second)
 			}
-			if q.Receipt.Revision != 0 { // zero if asking took until the deadline: there is no race then
+			if q.Receipt.Revision != 0 { // 0 if the request was decided before its receipt: then there is no race
 				<-time.After(time.Until(q.Receipt.Deadline) - ahead + meet)
 			}
 			heard := race(env, q)

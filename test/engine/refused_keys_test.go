@@ -22,7 +22,7 @@ func (r refusals) Enabled(_ context.Context, l slog.Level) bool { return l >= sl
 
 func (r refusals) Handle(context.Context, slog.Record) error { r.n.Add(1); return nil }
 
-// Clients reconnect after a server has refused their keys for a while, as servers do
+// Clients reconnect after a server has refused their keys for a while, as servers may do
 // while their configuration changes.
 func TestKeysThatAreRefusedForAWhileComeBack(t *testing.T) {
 	t.Parallel()

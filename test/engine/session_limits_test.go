@@ -28,7 +28,7 @@ func TestASessionHasSoManyRequestsOpen(t *testing.T) {
 	ada.Asks(rig.Deploy("T", "elsewhere"))
 }
 
-// A session may be given at most 256 grants by other sessions.
+// Other sessions may share at most 256 grants with one session.
 func TestASessionIsGivenSoMuchByOthers(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

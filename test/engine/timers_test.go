@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// These tests are about the record and its timer: protocol, section 1.
+// These tests are about the timer of a record.
 
 func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	env.Equal(armed, env.Timer("S.1"))
 	env.Len(env.Armed(), 1)
 
-	// Two clients that both send the request as if it were new.
+	// The request is sent again as if it were new.
 	for _, override := range []time.Duration{2 * time.Hour, time.Minute} {
 		env.Timeout("S", override)
 		reply, err := ada.Sends(rig.Deploy("S", "1"), false)
@@ -59,7 +59,7 @@ func TestALostTimerIsArmedByTheSweep(t *testing.T) {
 	env.Timeout("S", 8*time.Second)
 	q := ada.Asks(rig.Deploy("S", "1"))
 	env.LoseTimer("S.1")
-	env.Engine(engine.Options{}) // sweeps as it starts
+	env.Engine(engine.Options{}) // a starting engine sweeps
 	env.Soon("the sweep arms the timer", func() bool { return len(env.Armed()) == 1 })
 	q.Ends(schemas.TimedOut)
 }
@@ -70,14 +70,15 @@ func TestTheSweepEndsWhatExpiredWhileNobodyWasThere(t *testing.T) {
 	ada := env.Agent("ada")
 	env.Timeout("S", 3*time.Second)
 	q := ada.Asks(rig.Deploy("S", "1"))
-	env.LoseTimer("S.1") // like a timer that fired more than an hour ago
+	env.LoseTimer("S.1") // like a timer that fired so long ago that its message is no longer kept
 	env.Passed(q.Receipt.Deadline)
 	env.Nil(env.Stored("S.1").Record.Decision)
 	env.Engine(engine.Options{})
 	q.Ends(schemas.TimedOut)
 }
 
-// A timer left by a lost request occupies the subject of the record's own timer.
+// An earlier try has armed the request's timer, and has not stored the record. When the
+// request is sent again, that timer is replaced before the agent gets its receipt.
 func TestATimerArmedTooLateIsOverwrittenBeforeTheReceipt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -89,7 +90,7 @@ func TestATimerArmedTooLateIsOverwrittenBeforeTheReceipt(t *testing.T) {
 	env.NoError(env.Store.Records.Rearm(env.Ctx, &orphan))
 	stream, err := env.Raw.Stream(env.Ctx, "KV_pending_permissions")
 	env.NoError(err)
-	env.NoError(stream.Purge(env.Ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.1"))) // as if it was never stored
+	env.NoError(stream.Purge(env.Ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.1"))) // as if the record had never been stored
 	q := ada.Asks(rig.Deploy("S", "1"))
 	armed, err := time.Parse(time.RFC3339Nano, env.Timer("S.1"))
 	env.NoError(err)
