@@ -6,7 +6,7 @@ import (
 )
 
 // counted requires that a question shows the number of identical calls that wait, and
-// that an answer covers only the calls that the message counted when its person answered.
+// that an answer covers only as many calls as the message showed when the person answered.
 func counted(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.showCount(&p, 3, "")
