@@ -166,7 +166,7 @@ func hostile(s *stage) {
 	}
 }
 
-// apart requires that a fault in one person's chat does not delay messages to others.
+// apart requires that a fault in one person's chat does not delay messages to other people.
 func apart(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.Break(Blocked)
