@@ -41,10 +41,9 @@ const (
 // Letters of different scripts that merely look alike are shown as they are.
 func Line(s string) string { return strings.Join(Lines(s), "") }
 
-// Lines returns a text as Line does, but one line for each line of s. Each line but the
-// last ends in ⏎ or in a mark that counts line breaks. The caller must start each line
-// with a prefix of its own, so that no line can pass for nod's words. An empty text has no
-// lines.
+// Lines returns a text as Line does, split after its line breaks. Every line except the last
+// ends in ⏎ or in a mark that counts line breaks. The caller must start each line with a
+// prefix of its own, so that no line can pass for nod's words. An empty text has no lines.
 func Lines(s string) []string {
 	var m marker
 	for s != "" {
@@ -195,8 +194,8 @@ func rightToLeft(r rune) bool {
 // the Braille blank, a musical null note, the placeholder of an embedded object.
 var looksBlank = map[rune]bool{0x2800: true, 0x1D159: true, 0xFFFC: true}
 
-// mustMark reports whether r, written after the current cluster, must be replaced by a ⟦…⟧
-// mark. size is the length of r in bytes.
+// mustMark reports whether r, written after the current cluster, must be replaced by a
+// ⟦…⟧ mark. size is the length of r in bytes.
 func (m *marker) mustMark(r rune, size int) bool {
 	if r < utf8.RuneSelf {
 		return !unicode.IsPrint(r)
