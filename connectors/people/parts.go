@@ -285,7 +285,7 @@ func requestedPermissions(p *schemas.Prompt) []string {
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
 
 // fieldName returns a field's name, in quotation marks if it is empty, longer than 40
-// characters or contains anything but ASCII letters, digits and _.- characters.
+// characters or contains a character other than ASCII letters, digits, _, . and -.
 func fieldName(name string) string {
 	if plainName.MatchString(name) {
 		return name

@@ -110,7 +110,7 @@ func fieldsOf(raw json.RawMessage) ([]field, error) {
 }
 
 // textOf decodes raw if it is a JSON string. It returns false for any other value, and for
-// a string of which decoding would lose a part; the caller then shows raw itself.
+// a string that decoding would change; the caller then shows raw itself.
 func textOf(raw json.RawMessage) (string, bool) {
 	var s string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
@@ -138,7 +138,7 @@ func hasHalfPair(raw []byte) bool {
 const maxIndented = 10
 
 // jsonLines formats JSON with one value on a line, every value as it was sent. JSON that
-// is invalid or nested deeper than maxIndented keeps its own line breaks.
+// is invalid or nested deeper than maxIndented is not formatted.
 func jsonLines(raw json.RawMessage) []string {
 	var buf bytes.Buffer
 	if depth(raw) > maxIndented || json.Indent(&buf, raw, "", "  ") != nil {

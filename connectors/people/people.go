@@ -1,7 +1,7 @@
 // Package people holds everything that the channels to people share: the Carrier
 // interface that each channel implements, the Desk interface through which a channel
-// submits answers, and the texts that people read. A channel lays out these texts and
-// adds no wording of its own.
+// submits answers, and the texts about requests, which every channel shows in the same
+// words and in its own layout.
 //
 // Every text that an agent supplied passes through Line or Lines before a person sees it.
 // A prompt whose exact payload does not fit on a channel cannot be allowed there.

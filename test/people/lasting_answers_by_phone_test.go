@@ -22,8 +22,8 @@ func (p *phone) runs(id, command string) *waiting {
 	return w
 }
 
-// steps presses the button label under a question, and waits for the next step's button
-// next.
+// steps presses the button label under a question, and waits until the question has the
+// button next, which belongs to the next step.
 func (p *phone) steps(id, label, next string) {
 	p.press(p.question(id), label)
 	require.Eventually(p.T, func() bool {

@@ -100,8 +100,8 @@ func (m *model) applyKnown(p schemas.Prompt) {
 	}
 }
 
-// catchUp queries the end of every listed request that is no longer pending, after nod was
-// away.
+// catchUp queries, after nod was away, how the listed requests ended that are no longer
+// pending.
 func (m *model) catchUp() tea.Cmd {
 	var open []*item
 	for _, i := range m.requests.items {

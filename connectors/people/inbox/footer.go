@@ -64,7 +64,7 @@ func (m *model) notices() []string {
 	return all
 }
 
-// answerNotices returns the results of the last answers to these requests.
+// answerNotices returns the notices of these items, at most three.
 func answerNotices(items []*item) (all []string) {
 	for _, i := range items {
 		all = append(all, i.notice)
@@ -91,8 +91,8 @@ func (m *model) lockStatus() string {
 	return "Session " + session + " is not held now, because you are away."
 }
 
-// requestStatus returns the outcomes of the requests on the screen, or their remaining
-// time.
+// requestStatus returns the time left until the first deadline of the items. If none of
+// them can be answered, it returns that an answer is being recorded, or their outcomes.
 func (m *model) requestStatus(items []*item) []string {
 	open := pending(items)
 	switch {

@@ -15,7 +15,7 @@ import (
 type item struct {
 	schemas.Prompt
 	sending    bool   // an answer is being sent
-	notice     string // the result of the last answer from this screen, if it did not count
+	notice     string // the reason why the last answer from this screen did not count
 	contentKey string // equal for identical requests
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The lock is renewed every few seconds, as long as the last input is at most a minute
-// old and the window has the focus.
+// The lock is renewed every few seconds while the last input is at most a minute old and
+// the window has the focus.
 const (
 	renewEvery  = 5 * time.Second
 	thereFor    = 60 * time.Second
@@ -22,7 +22,7 @@ const (
 // session.
 type inputLock struct {
 	wanted  string // the wanted session; empty: no lock is wanted
-	held    string // the session whose lock nod granted and may still count as held
+	held    string // the session whose lock this screen holds, as far as it knows
 	calling bool
 	renewed time.Time
 	typed   time.Time // the last key press or paste

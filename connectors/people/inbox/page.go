@@ -55,7 +55,7 @@ func drawable(rows []string, width int) bool {
 }
 
 // drawableBy reports whether a terminal can draw row in room columns. decode measures the
-// row, either as terminals with support for grapheme clusters do or as the others do.
+// row, as terminals with or without support for grapheme clusters measure it.
 func drawableBy(decode func(string, byte, *ansi.Parser) (string, int, int, byte), row string, room int) bool {
 	var state byte
 	for row != "" {

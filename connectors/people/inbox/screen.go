@@ -92,8 +92,9 @@ func (m *model) title() string {
 	return ansi.NewStyle().Bold().Reverse(true).Styled(ansi.Truncate(left, m.width, ""))
 }
 
-// listRows returns the rows of the list around the selection: at least one, and no more
-// than fit above the whole text of the selected request.
+// listRows returns the rows of the list around the selection: as many as leave room for the
+// whole text of the selected request or, if there is no such room or the request has ended,
+// a quarter of the rows; at least one.
 func (m *model) listRows(room int) []string {
 	if len(m.requests.order) == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The user ids of the people on the channel. Ann and Bob are approvers, Mallory is
-// not. They are numbers, which suits channels whose ids are numbers.
+// The user ids of the people on the channel. Ann and Bob are approvers, Mallory is not. The
+// ids are numbers, because some channels accept only numbers.
 const (
 	Ann     = "4711"
 	Bob     = "4712"

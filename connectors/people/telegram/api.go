@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// callTimeout bounds every call but the long poll.
+	// callTimeout bounds every call except a long poll.
 	callTimeout = 15 * time.Second
 	// pollFor is the longest time for which the server may hold a poll open.
 	pollFor = 50 * time.Second

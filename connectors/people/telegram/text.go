@@ -72,8 +72,8 @@ func promptContent(p *schemas.Prompt, now time.Time) *content {
 }
 
 // fitsWhole reports whether a prompt is shown with its exact payload. If it is not, it
-// cannot be allowed on Telegram. The result never changes for a request, so it is the same
-// when the prompt is sent and when the answer comes.
+// cannot be allowed on Telegram. The result does not depend on the time, the decision or
+// the number of calls, so that it is the same when the answer comes as when p was sent.
 func fitsWhole(p *schemas.Prompt) bool {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls

@@ -18,7 +18,7 @@ const BotID = 777
 
 // The limits of the real server.
 const (
-	maxText     = 4096 // UTF-16 units, after entities
+	maxText     = 4096 // UTF-16 units of a message's text
 	maxEntities = 100
 	maxData     = 64  // bytes of a button's data
 	maxToast    = 200 // characters
