@@ -43,8 +43,8 @@ func Denials(f *schemas.FreezeState) string {
 	return text
 }
 
-// DescribeFreeze returns a freeze in one line: "every agent is frozen by Ann: too many
-// deletions, since 2026-01-18 00:00 UTC".
+// DescribeFreeze describes a freeze in one line, such as "every agent is frozen by Ann: too
+// many deletions, since 2026-01-18 00:00 UTC".
 func DescribeFreeze(z *schemas.Freeze) string {
 	return Line(cmp.Or(TargetArgs(&schemas.FreezeRequest{Agent: z.Agent, SessionID: z.SessionID}), "every agent") + " is " + z.String() + ", since " + z.At.UTC().Format("2006-01-02 15:04 UTC"))
 }

@@ -7,7 +7,7 @@
 //
 // It follows these rules. Run looks up the request of a slip and compares it with the
 // note. The answer is for the calls that the note counted when the slip was left. It names
-// the person who left the slip, and nod decides whether this person may answer. A slip is
+// the person who left the slip; nod decides whether this person may answer. A slip is
 // removed only after nod has stored or refused its answer. All texts about requests come
 // from package people, and a request that is not shown whole cannot be allowed. A real
 // channel also has limits of its own, and reports its faults as *people.Error: see package

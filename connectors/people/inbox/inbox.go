@@ -45,9 +45,9 @@ func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
 func (s *Screen) Show(p schemas.Prompt) { s.program.Send(shownMsg{p}) }
 
 // Run shows the inbox until its user closes it or the context ends, then releases the
-// input lock. When the user closes it, Run waits until nod has confirmed the sent answers.
-// If the user closes it again meanwhile, Run returns an error about the unconfirmed
-// answers.
+// input lock. When the user closes it, Run waits until nod has replied to the sent answers.
+// If the user closes it again or the context ends meanwhile, Run returns an error about the
+// unconfirmed answers.
 func (s *Screen) Run() error {
 	_, err := s.program.Run()
 	s.model.releaseLock()

@@ -94,8 +94,8 @@ func bothAway(s *stage) {
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// restartedMeanwhile requires that an answer is not lost if the connector restarts before
-// nod could store it.
+// restartedMeanwhile requires that an answer is not lost if nod cannot be reached and the
+// connector restarts meanwhile.
 func restartedMeanwhile(s *stage) {
 	p, _, m := s.shown("make")
 	s.desk.leave()

@@ -27,8 +27,8 @@ var Channel = people.Channel{
 	Guide:    "docs/phone.md",
 }
 
-// Settings is the section connectors.telegram of settings.json. It names the file or the
-// environment variable that has the bot's token, and never contains the token.
+// Settings is the section connectors.telegram of settings.json. It names the file or
+// environment variable of the bot's token, and never contains the token.
 type Settings struct {
 	BaseURL   string `json:"base_url,omitempty"` // default https://api.telegram.org
 	TokenEnv  string `json:"token_env,omitempty"`
@@ -37,9 +37,8 @@ type Settings struct {
 	Webhook *WebhookSettings `json:"webhook,omitempty"`
 }
 
-// WebhookSettings makes nod receive updates through a webhook. It names the file or the
-// environment variable that has the secret that Telegram sends with each call, and never
-// contains the secret.
+// WebhookSettings makes nod receive updates through a webhook. Telegram sends a secret with
+// each call; the settings name its file or environment variable, and never contain it.
 type WebhookSettings struct {
 	Listen     string `json:"listen"`     // HOST:PORT; without TLS files, a loopback address
 	PublicURL  string `json:"public_url"` // the https:// address that Telegram calls
