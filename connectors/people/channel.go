@@ -7,23 +7,24 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Channel is everything that nod needs to know of a people connector. A connector is
-// registered by one line in package embed, which adds its Channel; settings.json, nod
-// setup, nod doctor, nod pair and nod connector then know it.
+// Channel describes a people connector to the rest of nod. One line in package embed
+// registers a connector by its Channel; settings.json, nod setup, nod doctor, nod pair and
+// nod connector then accept the connector's name.
 type Channel struct {
-	// Settings describe connectors.NAME in settings.json, and name the channel.
+	// Settings holds the channel's name and describes its section connectors.NAME in
+	// settings.json.
 	Settings schemas.ChannelSettings
-	// Open makes the carrier that the settings describe. It reads the secrets that they
-	// name and calls no server. Its errors are one line that names the setting.
+	// Open makes the carrier that settings describes. It reads the secrets that the
+	// settings name and calls no server. An error is one line that names the setting.
 	//
-	// A Carrier with a method Check(context.Context) error has nod doctor call it, to
+	// If the Carrier has a method Check(context.Context) error, nod doctor calls it to
 	// find out whether the channel can be reached.
 	Open func(settings json.RawMessage, log *slog.Logger) (Carrier, error)
 	// Account is the account that the channel needs, such as "Telegram bot".
 	Account string
-	// Guide is the page of the documentation that sets the channel up.
+	// Guide is the page of the documentation that explains how to set up the channel.
 	Guide string
 }
 
-// Name is the name of the channel's connector.
+// Name returns the name of the channel's connector.
 func (c Channel) Name() string { return c.Settings.Name }

@@ -24,8 +24,8 @@ func TargetArgs(b *schemas.FreezeRequest) string {
 	return ""
 }
 
-// Laggards returns a warning that names the engines that may not obey a freeze yet. It is
-// empty if all obey.
+// Laggards returns a warning that names the engines that have not confirmed the freeze. It
+// is empty if all engines have confirmed it.
 func Laggards(f *schemas.FreezeState) string {
 	if len(f.Laggards) == 0 {
 		return ""
@@ -33,8 +33,8 @@ func Laggards(f *schemas.FreezeState) string {
 	return Line("These engines have not confirmed the freeze and may still allow by a rule: " + strings.Join(f.Laggards, ", ") + ". See their logs.")
 }
 
-// Denials returns the number of pending requests that a freeze has denied, such as "Open
-// requests denied: 12", and says if more denials follow.
+// Denials returns a text with the number of pending requests that a freeze has denied,
+// such as "Open requests denied: 12". If nod is still denying more, the text says so.
 func Denials(f *schemas.FreezeState) string {
 	text := fmt.Sprintf("Open requests denied: %d", f.Denied)
 	if f.Unfinished {
@@ -43,8 +43,8 @@ func Denials(f *schemas.FreezeState) string {
 	return text
 }
 
-// DescribeFreeze returns a freeze in one line: "every agent is frozen by Ann: too many
-// deletions, since 2026-01-18 00:00 UTC".
+// DescribeFreeze describes a freeze in one line, such as "every agent is frozen by Ann: too
+// many deletions, since 2026-01-18 00:00 UTC".
 func DescribeFreeze(z *schemas.Freeze) string {
 	return Line(cmp.Or(TargetArgs(&schemas.FreezeRequest{Agent: z.Agent, SessionID: z.SessionID}), "every agent") + " is " + z.String() + ", since " + z.At.UTC().Format("2006-01-02 15:04 UTC"))
 }

@@ -18,16 +18,15 @@ const (
 	No
 )
 
-// An Utterance is the meaning of a typed or spoken answer, read as a whole.
+// An Utterance is the content of a typed or spoken answer.
 type Utterance struct {
 	Word   Word
 	Code   string // the code of a request, in capitals; empty for a bare yes or no
 	Reason string // the text after "no CODE", unchanged
 }
 
-// The characters of a code are easy to tell apart, also when spoken. They include no
-// vowels, so that no code is a word. There are about 810,000 codes of CodeLength
-// characters.
+// A code has no vowels, so that no code is a word, and no L, which looks like 1. There are
+// 810,000 codes of CodeLength characters.
 const (
 	codeAlphabet = "0123456789BCDFGHJKMNPQRSTVWXYZ"
 	CodeLength   = 4
@@ -52,9 +51,9 @@ func NewCode(taken func(code string) bool) string {
 	}
 }
 
-// ReadText understands a typed answer: "yes", "no", "yes 7F3K", "no 7F3K" and "no 7F3K
-// reason", in upper or lower case, with spaces around and between. All other text is
-// Unclear.
+// ReadText parses a typed answer: "yes", "no", "yes 7F3K", "no 7F3K" and "no 7F3K reason",
+// in upper or lower case, with spaces around and between the words. For any other text it
+// returns the zero Utterance, whose Word is Unclear.
 func ReadText(text string) Utterance {
 	word, rest := cutWord(trim(text))
 	code, reason := cutWord(rest)
@@ -71,7 +70,7 @@ func ReadText(text string) Utterance {
 	return said
 }
 
-// trim removes the blanks around an utterance.
+// trim removes the ASCII white space around s.
 func trim(s string) string { return strings.Trim(s, " \t\r\n") }
 
 // cutWord splits s after its first word. Only spaces separate words.
@@ -89,13 +88,13 @@ var voiceWords = map[string]Word{
 	"no": No, "reject": No, "stop": No, "cancel": No,
 }
 
-// ReadVoice understands a transcript whose whole text is one of yes, approve, ok,
-// continue, no, reject, stop and cancel. If a code word is set, a yes counts only if the
-// code word follows ("approve tango"); a no counts without it. A longer utterance, above
-// all a negation, is Unclear. If the speech recogniser drops a "do not", nod cannot
-// notice it: the channel must read the answer back to the person before it counts.
+// ReadVoice parses a transcript whose whole text is one of yes, approve, ok, continue, no,
+// reject, stop and cancel. If codeWord is set, a yes counts only with the code word after
+// it ("approve tango"); a no counts without the code word. A longer transcript, above all
+// a negation, is Unclear. nod cannot notice that the speech recogniser dropped a "do not":
+// the channel must read the answer back to the person before the answer counts.
 func ReadVoice(transcript, codeWord string) Utterance {
-	// Recognisers add a full stop.
+	// Speech recognisers add a full stop.
 	text := lower(strings.TrimSuffix(trim(transcript), "."))
 	if voiceWords[text] == No {
 		return Utterance{Word: No}
@@ -115,8 +114,8 @@ func ReadVoice(transcript, codeWord string) Utterance {
 
 // Pick returns the index, in open, of the request that the utterance decides. open holds
 // the codes of the requests that wait for this person in this chat. An utterance without
-// a code can decide only if there is a single request. ok is false if the utterance is
-// unclear, or if no request or more than one matches.
+// a code matches only if a single request waits. ok is false if the utterance is Unclear,
+// or if no request or more than one matches.
 func (said Utterance) Pick(open []string) (i int, ok bool) {
 	found := -1
 	for i, code := range open {
@@ -144,11 +143,11 @@ func NotUnderstood(open []string) string {
 		len(open), strings.Join(open, ", "), open[0])
 }
 
-// Answer returns the person's answer to p. A yes chooses an option that allows once, and
-// never any other; without such an option ok is false, and nothing may be answered. A no
-// chooses an option that denies once; without such an option it cancels the request. The
-// answer is about the calls that p counts, so p must be the prompt as the person was
-// shown it.
+// Answer returns the person's answer to p. A yes chooses only an option that allows once;
+// a no chooses an option that denies once, or cancels the request if p has no such option.
+// ok is false if the utterance is Unclear, if no option fits a yes, or if a yes is the
+// reply to a question; the caller must then send no answer. The answer is for the p.Waiters
+// calls that p counts, so p must be the prompt as the person was shown it.
 func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
 	a = schemas.Answer{
 		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,

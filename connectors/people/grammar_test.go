@@ -27,7 +27,8 @@ func TestReadText(t *testing.T) {
 	}
 }
 
-// unclear are utterances that decide nothing, typed or spoken.
+// unclear lists texts that decide nothing, typed or spoken. "yes." decides if it is spoken
+// and no code word is set.
 var unclear = []string{
 	"", " ", "y", "yes.", "yes!", "yes?", "yes, 7F3K", "yes 7F3", "yes 7F3KX", "yes 7F3I", "yes7F3K", "7F3K", "7F3K yes", "yes yes",
 	"yes 7F3K please", "yes 7F3K no", "yes not 7F3K", "yes don't", "yes\n7F3K", "yes\t7F3K", "yes 7F3K 8G4M", "y e s", "\"yes\"", "yes\u200b",
@@ -145,7 +146,7 @@ var (
 	spokenNo  = regexp.MustCompile(`^[ \t\r\n]*([nN][oO]|[rR][eE][jJ][eE][cC][tT]|[sS][tT][oO][pP]|[cC][aA][nN][cC][eE][lL])\.?[ \t\r\n]*$`)
 )
 
-// Only the exact forms decide.
+// Only texts of exactly the documented forms decide.
 func FuzzGrammar(f *testing.F) {
 	for _, text := range append(unclear, "yes", "no 7F3K why", "yes 7f3k", "OK.", "approve tango", "continue") {
 		f.Add(text)

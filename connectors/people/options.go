@@ -2,13 +2,12 @@ package people
 
 import "github.com/nodbus/nod/schemas"
 
-// AgentRemembers is a warning. It is shown before a person chooses an option that the
-// agent itself keeps for later calls.
+// AgentRemembers is the warning that people read before they choose an option that the
+// agent itself applies to later calls.
 const AgentRemembers = "what the agent remembers is its own: nod cannot say what it covers, nor revoke it"
 
-// OptionWords returns an option's effect in nod's words, such as "allow once". The words
-// include whether the effect lasts. They are empty for an option kind that nod does not
-// know.
+// OptionWords returns an option's effect in nod's words, such as "allow once", and whether
+// the effect lasts. It returns "" for an option kind that nod does not know.
 func OptionWords(r *schemas.Request, o schemas.Option) string {
 	words, known := map[schemas.OptionKind]string{
 		schemas.AllowOnce:    "allow once",
@@ -19,7 +18,7 @@ func OptionWords(r *schemas.Request, o schemas.Option) string {
 	if !known {
 		return ""
 	}
-	if r.Kind == schemas.KindPermission && o.Kind.Allows() { // the request is to hold the permission
+	if r.Kind == schemas.KindPermission && o.Kind.Allows() { // a permission lasts beyond the request
 		words = "allow, in this session until it is revoked"
 	}
 	if o.Kind.Remembered() {

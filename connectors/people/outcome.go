@@ -8,20 +8,21 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Texts for an answer whose result is not known yet, or cannot be known here. Neither
-// claims that nothing happened.
+// Texts for an answer whose result is not known: Recording while nod may still reply,
+// NotConfirmed if no reply came. The answer may have been stored in both cases.
 const (
 	Recording    = "Your answer is being recorded. It counts once this message says so."
 	NotConfirmed = "Not confirmed: nod could not be reached. Look at the request again before you answer anew."
 )
 
-// maxQuoted is the number of columns of a message that an outcome line quotes.
+// maxQuoted is the greatest width, in columns, of a name or a text in an outcome line.
 const maxQuoted = 120
 
-// Outcome returns the line that replaces the choices of p after decision d. Only a
-// decision that allowed reads as allowed. If the host acted otherwise than d, the line
-// begins with that. It includes the number of calls if there are several. If p has the
-// time of asking, it includes the time until the answer.
+// Outcome returns the line that replaces the choices of p after decision d. Only the
+// outcome allowed reads as allowed. If a call ended otherwise at its host than d decided,
+// the line begins with that end. The line has the number of calls if there are several.
+// If a person allowed the request, the line also has the time from the request to the
+// decision, unless p lacks the time of the request.
 //
 //	✅ Allowed once · 3 calls · Ann · 14:21 UTC · Telegram · after 48 s
 //	⛔ Denied · Bob · 14:21 UTC · web · "use make clean"
@@ -49,13 +50,13 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	return join(append(items, quoted(d.Message)))
 }
 
-// Recorded returns the confirmation of an answer to p that counted: the outcome and, on a
-// second line, the command that ends the standing answer that d created, if there is one.
+// Recorded returns the confirmation of an answer to p that counted: the outcome. If d
+// created a standing answer, a second line has the command that ends it.
 func Recorded(d *schemas.Decision, p *schemas.Prompt) string {
 	return strings.Join(lines(Outcome(d, p), UndoHint(d)), "\n")
 }
 
-// outcomeHead is the first item of the outcome line.
+// outcomeHead returns the first item of the outcome line.
 func outcomeHead(d *schemas.Decision) string {
 	switch d.Outcome {
 	case schemas.Allowed:
@@ -72,9 +73,9 @@ func outcomeHead(d *schemas.Decision) string {
 	return "⛔ Not allowed: ended in a way that this version of nod does not know"
 }
 
-// aftermath returns a text if calls ended otherwise than d decided: some ran although d
-// did not allow them, or some never ran although d allowed them. It is empty if no such
-// call is known.
+// aftermath returns a text about the calls that ended otherwise than d decided: they ran
+// although d did not allow them, or never ran although d allowed them. It is empty if p
+// reports no such call.
 func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	kind, mark := schemas.AftermathRan, "❗ "
 	if d.Outcome == schemas.Allowed {
@@ -108,8 +109,8 @@ func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	return text
 }
 
-// callsText returns the number of calls that an answer is about. It is empty for a single
-// call.
+// callsText returns the number of calls that the answer to p is for. It is empty for a
+// single call.
 func callsText(p *schemas.Prompt) string {
 	if p.Waiting < 2 {
 		return ""
@@ -131,7 +132,8 @@ func scopeText(d *schemas.Decision) string {
 	return ""
 }
 
-// grantText describes the standing answer that d created. It is empty if d created none.
+// grantText describes the rules or permissions that d allows from now on. It is empty if d
+// created no grant, or a grant for one call.
 func grantText(d *schemas.Decision) string {
 	if d.Outcome != schemas.Allowed || d.Grant == nil || forOneCall(d.Grant) {
 		return ""
@@ -215,15 +217,16 @@ func throughChannel(connector string) string {
 	return " through " + Line(connector)
 }
 
-// AlreadyDecided returns the reply to an answer that agrees with an earlier decision: it
-// names the decider and the time. now is the broker's time.
+// AlreadyDecided returns the reply to an answer that agrees with an earlier decision. The
+// reply names the decider and the time. now is the broker's time.
 func AlreadyDecided(d *schemas.Decision, now time.Time) string {
 	return "Nothing left to do: " + describeEnd(d, now)
 }
 
-// Refusal returns the reply to an answer that did not count. If err carries the stored
-// decision, the text says how the request really ended. The text for an unknown request
-// equals the text for another person's request. now is the broker's time.
+// Refusal returns the reply to an answer that failed with err. If err carries the stored
+// decision, the reply states how the request really ended. If err leaves open whether the
+// answer was stored, the reply is NotConfirmed. An unknown request and another person's
+// request get the same reply, so that the reply reveals nothing. now is the broker's time.
 func Refusal(err *schemas.Error, now time.Time) string {
 	if d := err.Decision(); d != nil {
 		return "Nothing changed: " + describeEnd(d, now)

@@ -12,15 +12,15 @@ import (
 
 // Part is one piece of a prompt's full text. A channel shows all parts, in order.
 type Part struct {
-	// Label is nod's own word for the part. If Field is set, Label is the name of a field
-	// of the tool's input, and so a text of the agent.
+	// Label is nod's own word for the part. If Field is set, Label is instead the name of
+	// a field of the tool's input, which the agent chose.
 	Label string
 	Field bool
-	// Quote means that Lines are the agent's text, complete. The channel marks each of
-	// these lines as a quotation, so that none can pass for nod's own words.
+	// Quote means that Lines holds a complete text of the agent. The channel marks each of
+	// these lines as a quotation, so that no line can pass for nod's own words.
 	Quote bool
-	// Lines have been sanitised by Line or Lines. If Quote is not set, each line is a
-	// single value, or starts with nod's own words and may end with a text of the agent.
+	// Lines holds text that Line or Lines has sanitised. If Quote is not set, each line is
+	// a single value, or starts with nod's own words and may end with a text of the agent.
 	Lines []string
 }
 
@@ -58,10 +58,10 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 		Part{Label: "Answers", Lines: slices.Concat(answers(&p.Request), standingRules(p), allowRequirements(p))})
 }
 
-// Brief returns a short form of p, for a channel on which the full text does not fit:
-// under 2,000 characters that tell p from other requests and name the command that shows
-// all of p. The payload is missing, so nothing may be allowed from a brief form. For a
-// decided prompt, the outcome replaces the deadline.
+// Brief returns a short form of p, for a channel on which the full text does not fit. It
+// has less than 2,000 characters, enough to tell p from other requests, and names the
+// command that shows all of p. It lacks most of the payload, so a channel that shows it
+// must not offer to allow. For a decided prompt, the outcome replaces the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
 	parts := []Part{
@@ -87,7 +87,7 @@ func lines(all ...string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// labelled formats a claim that an agent makes about itself, and that nod cannot verify.
+// labelled formats a text that the agent supplied and that nod cannot verify.
 func labelled(what, text string) string {
 	if text == "" {
 		return ""
@@ -167,7 +167,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	return []string{at + ", which has passed", then}
 }
 
-// waiterNote returns a warning if the answer may reach no waiting call.
+// waiterNote returns a warning if perhaps no call waits for the answer any more.
 func waiterNote(p *schemas.Prompt) []string {
 	switch {
 	case p.Detached:
@@ -178,8 +178,8 @@ func waiterNote(p *schemas.Prompt) []string {
 	return nil
 }
 
-// callsPart returns a part with the number of identical calls that wait for the answer,
-// if there are several.
+// callsPart returns a part with the number of identical calls that wait for the answer to
+// p, or no part if p is decided or a single call waits.
 func callsPart(p *schemas.Prompt) []Part {
 	n := p.Waiting
 	if n < 2 || p.Decision != nil {
@@ -192,8 +192,8 @@ func callsPart(p *schemas.Prompt) []Part {
 	return []Part{{Label: "Calls", Lines: []string{text}}}
 }
 
-// AsShown returns p with the number of calls that its message showed. The answer and its
-// outcome then leave out the calls that joined later.
+// AsShown returns p with waiters, the number of calls that its message showed. An answer
+// made from the result is then for these calls alone, not for calls that joined later.
 func AsShown(p schemas.Prompt, waiters int) schemas.Prompt {
 	p.Waiters = max(1, waiters)
 	if p.Decision == nil {
@@ -236,7 +236,7 @@ func answers(r *schemas.Request) []string {
 	}
 	for i, o := range options {
 		what := orElse(OptionWords(r, o), "of a kind that nod does not know, allows nothing")
-		if o.Kind.Remembered() { // a button too short for the name shows this number
+		if o.Kind.Remembered() { // a button with no room for the option's name shows this number
 			what += fmt.Sprintf(", %d", i+1)
 		}
 		all = append(all, fmt.Sprintf("%s: %s", what, Line(o.Name)))
@@ -247,11 +247,11 @@ func answers(r *schemas.Request) []string {
 	return all
 }
 
-// standingRules returns a line for each rule that a lasting allow can store. The line
-// starts with the number by which a person chooses the rule.
+// standingRules returns a line for each rule that a lasting allow can store. The line has
+// the number by which a person chooses the rule.
 func standingRules(p *schemas.Prompt) []string {
 	if p.Request.Kind == schemas.KindPermission {
-		return nil // each of its allows lasts anyway
+		return nil // every allow of a permission lasts
 	}
 	var all []string
 	for i := range p.Remember {
@@ -284,8 +284,8 @@ func requestedPermissions(p *schemas.Prompt) []string {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
 
-// fieldName returns a field's name. It is quoted if it contains anything but ASCII
-// letters, digits and _.- or is long.
+// fieldName returns a field's name, in quotation marks if it is empty, longer than 40
+// characters or contains a character other than ASCII letters, digits, _, . and -.
 func fieldName(name string) string {
 	if plainName.MatchString(name) {
 		return name

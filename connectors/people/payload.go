@@ -18,12 +18,12 @@ type field struct {
 	raw  json.RawMessage
 }
 
-// mainFields are shown before the other fields, because they hold the action itself. The
-// others may only explain it.
+// mainFields lists the fields that hold the action itself. They are shown before the other
+// fields, which may only explain the action.
 var mainFields = []string{"command", "file_path", "notebook_path", "path", "url"}
 
-// inputOf returns the action details of a request in full, as parts. The working
-// directory is returned separately if it is a string.
+// inputOf returns the action details of a request in full, as parts. If the field cwd, the
+// working directory, is a non-empty string, it is returned as cwd instead.
 func inputOf(r *schemas.Request) (parts []Part, cwd string) {
 	raw := bytes.TrimSpace(r.ActionDetails)
 	fields, err := fieldsOf(raw)
@@ -76,8 +76,8 @@ func fieldPart(f field) Part {
 	return part
 }
 
-// fieldsOf splits an object into its fields, in their order. If fields alone would not
-// show everything that was sent, it fails with the reason.
+// fieldsOf splits a JSON object into its fields, in their order. It returns an error with
+// the reason if the fields would not show everything that the agent sent.
 func fieldsOf(raw json.RawMessage) ([]field, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -109,8 +109,8 @@ func fieldsOf(raw json.RawMessage) ([]field, error) {
 	return fields, err
 }
 
-// textOf decodes raw if it is a JSON string. It returns false for any other value, and
-// for a string that decoding would change: such a string is better shown as it was sent.
+// textOf decodes raw if it is a JSON string. It returns false for any other value, and for
+// a string that decoding would change; the caller then shows raw itself.
 func textOf(raw json.RawMessage) (string, bool) {
 	var s string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
@@ -137,14 +137,15 @@ func hasHalfPair(raw []byte) bool {
 // become mostly blanks and rows with a single bracket, which bury the content.
 const maxIndented = 10
 
-// jsonLines formats JSON with one value on a line, every value as it was sent.
+// jsonLines formats JSON with one value on a line, every value as it was sent. JSON that
+// is invalid or nested deeper than maxIndented is not formatted.
 func jsonLines(raw json.RawMessage) []string {
 	var buf bytes.Buffer
 	if depth(raw) > maxIndented || json.Indent(&buf, raw, "", "  ") != nil {
 		return Lines(string(raw))
 	}
-	// Every line break comes from indenting: inside JSON strings a line break is written
-	// \n.
+	// Every line break in buf comes from json.Indent, because a line break inside a JSON
+	// string is written \n.
 	var all []string
 	for line := range strings.Lines(buf.String()) {
 		all = append(all, Line(strings.TrimSuffix(line, "\n")))
@@ -152,7 +153,7 @@ func jsonLines(raw json.RawMessage) []string {
 	return all
 }
 
-// depth is the nesting depth of raw. Brackets inside strings do not count.
+// depth returns the nesting depth of raw. Brackets inside strings do not count.
 func depth(raw []byte) int {
 	deepest, now, inText := 0, 0, false
 	for i := 0; i < len(raw); i++ {

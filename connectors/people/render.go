@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The layout of a plain terminal. Nod's own words start in the first column, and names of
-// input fields in the third. Each line of the agent's text starts with bar; if it is
+// The layout on a plain terminal. Nod's own words start in the first column, and names of
+// input fields in the third. Each line of the agent's text starts with bar. If a line is
 // broken to fit, its further rows start with brokenBar.
 const (
 	labelWidth = 12
@@ -24,8 +24,8 @@ func Text(p *schemas.Prompt, now time.Time, width int) string {
 	return Layout(Parts(p, now), width)
 }
 
-// Layout lays parts out for a plain terminal of width columns. Each line ends in a line
-// break.
+// Layout lays parts out for a plain terminal of width columns, or of minWidth columns if
+// width is less. If width is 0, no line is broken. Each line ends in a line break.
 func Layout(parts []Part, width int) string {
 	if width > 0 {
 		width = max(width, minWidth)

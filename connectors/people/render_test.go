@@ -51,7 +51,7 @@ func waits(n int, p *schemas.Prompt) *schemas.Prompt {
 	return p
 }
 
-// remembered returns a prompt with options that the agent remembers.
+// remembered returns a prompt with options that make the agent remember the answer.
 func remembered() *schemas.Prompt {
 	p := runs("git status")
 	p.Request.Options = append(schemas.DefaultOptions(),
@@ -60,8 +60,8 @@ func remembered() *schemas.Prompt {
 	return p
 }
 
-// ownRow matches a row that starts with nod's own words, or with the bar before the
-// agent's.
+// ownRow matches a row that starts with nod's own words, or with the bar that marks a text
+// of the agent.
 var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Risk|Calls|Directory|Host|Expires|Answers) {3,}\S|` +
 	`Permissions$|Input, exactly$|Input +\(none\)$|Input, as sent \([a-z' ]+\)$|Reason, in the agent's own words$|│ |  │ |  ┆ |┆ | {10}┆ | {12}[a-z (]|  \S|$)`)
 

@@ -16,33 +16,34 @@ const (
 	maxGap    = 24 // spaces and tabs in a row
 	maxBreaks = 4  // line breaks in a row
 	maxAccent = 3  // combining marks on one letter
-	maxRTL    = 18 // characters in one right-to-left mark, which never wraps
+	maxRTL    = 18 // characters in one ⟦rtl … ltr⟧ mark, which is never split over two rows
 )
 
 const (
-	lineBreak = "⏎"    // stands for a line break; a ⏎ in the text is marked
+	lineBreak = "⏎"    // stands for a line break; a ⏎ of the text itself becomes ⟦U+23CE⟧
 	tab       = "⇥   " // stands for a tab
 )
 
-// Line shows text that an agent supplied on one line. The result holds only printable
-// characters, shows every character of s, and differs for every two different texts:
+// Line returns a text that an agent supplied as one line that is safe to show. The result
+// holds only printable characters, shows every character of s, and differs for every two
+// different texts:
 //
-//   - an invisible character, or one that merges with its neighbours, is marked by its
+//   - an invisible character, or one that merges with its neighbours, is shown as its
 //     number, ⟦U+202E⟧, with a count if it repeats, ⟦U+200B ×180⟧; a byte that is not
-//     UTF-8 is ⟦0xFF⟧;
-//   - a line break is ⏎, a tab is ⇥;
-//   - long runs of blanks, and blanks at the very end, are counted: ⟦180 spaces⟧,
-//     ⟦12 line breaks⟧;
+//     UTF-8 is shown as ⟦0xFF⟧;
+//   - a line break is shown as ⏎, a tab as ⇥;
+//   - long runs of blanks, and spaces and tabs at the end of s, are shown as their number:
+//     ⟦180 spaces⟧, ⟦12 line breaks⟧;
 //   - right-to-left text is enclosed in ⟦rtl … ltr⟧, so that it cannot reorder the
 //     text around it;
-//   - ⟦, ⟧, ⏎ and ⇥ themselves are marked, so that no mark can be forged.
+//   - ⟦, ⟧, ⏎ and ⇥ in s are shown as their numbers, so that s can forge no mark.
 //
 // Letters of different scripts that merely look alike are shown as they are.
 func Line(s string) string { return strings.Join(Lines(s), "") }
 
-// Lines shows a text as Line does, with its line breaks kept. Each line but the last ends
-// in ⏎ or in a mark that counts line breaks. The caller starts each line with a prefix of
-// its own, so that no line can pass for nod's words. An empty text has no lines.
+// Lines returns a text as Line does, split after its line breaks. Every line except the last
+// ends in ⏎ or in a mark that counts line breaks. The caller must start each line with a
+// prefix of its own, so that no line can pass for nod's words. An empty text has no lines.
 func Lines(s string) []string {
 	var m marker
 	for s != "" {
@@ -56,8 +57,8 @@ func Lines(s string) []string {
 type marker struct {
 	lines []string
 	line  strings.Builder
-	// cluster is the last letter of the line with its combining marks, to which a further
-	// combining mark would attach. It is empty after a ⟦…⟧ mark or a blank.
+	// cluster holds the last letter of the line with its combining marks. A further
+	// combining mark would attach to it. It is empty after a ⟦…⟧ mark or a blank.
 	cluster string
 }
 
@@ -189,11 +190,12 @@ func rightToLeft(r rune) bool {
 	return p.Class() == bidi.R || p.Class() == bidi.AL
 }
 
-// looksBlank are characters that count as printable and yet show nothing: the Braille
-// blank, a musical null note, the placeholder of an embedded object.
+// looksBlank holds the characters that unicode.IsPrint accepts although they show nothing:
+// the Braille blank, a musical null note, the placeholder of an embedded object.
 var looksBlank = map[rune]bool{0x2800: true, 0x1D159: true, 0xFFFC: true}
 
-// mustMark reports whether r, after the current cluster, must be replaced by a ⟦…⟧ mark.
+// mustMark reports whether r, written after the current cluster, must be replaced by a
+// ⟦…⟧ mark. size is the length of r in bytes.
 func (m *marker) mustMark(r rune, size int) bool {
 	if r < utf8.RuneSelf {
 		return !unicode.IsPrint(r)
@@ -219,9 +221,9 @@ func (m *marker) mustMark(r rune, size int) bool {
 
 // looksDifferent reports whether r would not show as itself: because it looks the same as
 // another character (U+212A is K), because it changes the character before it (e and
-// U+0301 are é), or because it has no character to attach to. Combining marks that are
-// not specific to a script always count as different, because floods of marks are made of
-// them.
+// U+0301 are é), or because it has no character to attach to. It is true for every
+// combining mark that belongs to no particular script, because such marks can be stacked
+// to cover other text.
 func (m *marker) looksDifferent(r rune) bool {
 	char := string(r)
 	if !norm.NFC.IsNormalString(char) {

@@ -80,8 +80,8 @@ func TestLinesKeepBreaksApart(t *testing.T) {
 	}
 }
 
-// Every character shows and can be read back. The test leaves out the long ranges of
-// ideographs, syllables, unassigned and private characters.
+// Every character is visible in Line's result and can be recovered from it. The test skips
+// most of the long ranges of ideographs, syllables, unassigned and private characters.
 func TestEveryCharacterShows(t *testing.T) {
 	const block = 0x100
 	for first := rune(0); first <= unicode.MaxRune; first += block {
@@ -117,8 +117,8 @@ func FuzzLines(f *testing.F) {
 	f.Fuzz(requireShown)
 }
 
-// Random mixtures of the characters that are hardest to show are shown correctly. Every
-// run tests the same mixtures.
+// Random mixtures of the characters that are hardest to show are shown correctly. The
+// random numbers are seeded, so every run tests the same mixtures.
 func TestMixtures(t *testing.T) {
 	pieces := []string{
 		" ", "  ", "\t", "\n", "\r", "a", "Z", "5", "/", "(", ")", "-", "⟦", "⟧", "⏎", "⇥", "⟦rtl ", " ltr⟧", "\u202e", "\u2066", "\u200b",
@@ -135,8 +135,8 @@ func TestMixtures(t *testing.T) {
 	}
 }
 
-// requireShown fails if Lines loses, hides or moves a part of in, or pushes it out of
-// sight.
+// requireShown fails if Lines loses, hides or reorders a part of in, or pushes a part out
+// of sight.
 func requireShown(t *testing.T, in string) {
 	all := Lines(in)
 	for i, line := range all {
@@ -153,11 +153,11 @@ func requireShown(t *testing.T, in string) {
 		require.LessOrEqual(t, Cells(mark), minWidth-labelWidth, "a mark that fits no row")
 	}
 	require.True(t, norm.NFC.IsNormalString(out), "it would change where it is normalised: %+q", out)
-	// If the text can be recovered, nothing is lost, and no other text is shown alike.
+	// If in can be recovered from out, nothing is lost and no other text gives the same out.
 	require.Equal(t, in, readBack(t, out))
 }
 
-// requireVisible fails on a character that would not show.
+// requireVisible fails if s has a character that shows nothing.
 func requireVisible(t *testing.T, s string) {
 	t.Helper()
 	require.True(t, utf8.ValidString(s))
@@ -189,7 +189,7 @@ func requireInOrder(t *testing.T, s string) {
 	}
 }
 
-// readBack recovers the text that Line was given from its result.
+// readBack returns the text of which Line made s.
 func readBack(t *testing.T, s string) string {
 	t.Helper()
 	var b strings.Builder

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// StandingText is a standing answer in words that are safe to show. Every channel shows
-// the same words, in its own layout. A field that does not apply is empty.
+// StandingText describes a standing answer in sanitised words. Every channel shows the
+// same words, in its own layout. A field that does not apply is empty.
 type StandingText struct {
 	ID      string // a prefix that nod revoke accepts
 	Effect  string // "allow" or "deny"
@@ -20,15 +20,15 @@ type StandingText struct {
 	Until   string // "until it is revoked", "for another 8 minutes", "revoked by Ann"
 	By      string // the approver who gave it
 	When    string
-	From    string // the question that was answered
+	From    string // the question whose answer it is, "question r-1"
 	Message string // the approver's message
 	Undo    string // the verb that ends it, "revoke" or "forget"; empty if it has ended
 }
 
-// shortGrant is the number of an id's characters that a list shows.
+// shortGrant is the length of the id prefix that people are shown.
 const shortGrant = 8
 
-// DescribeStanding describes g in words. now is the broker's time.
+// DescribeStanding returns the description of g at now, the broker's time.
 func DescribeStanding(g *schemas.StandingAnswer, now time.Time) StandingText {
 	s := StandingText{
 		ID: Line(g.GrantID[:min(shortGrant, len(g.GrantID))]), Effect: string(schemas.EffectAllow), Covers: covers(g),
@@ -59,7 +59,8 @@ func (s StandingText) String() string {
 	return strings.Join(append([]string{s.ID}, items...), "  ")
 }
 
-// forOneCall reports whether g covers a single call and no rule.
+// forOneCall reports whether g applies to repetitions of one call, and holds no rules or
+// permissions.
 func forOneCall(g *schemas.StandingAnswer) bool { return g.Call != nil }
 
 func covers(g *schemas.StandingAnswer) string {
@@ -97,13 +98,13 @@ func until(g *schemas.StandingAnswer, now time.Time) string {
 	return "for another " + schemas.Roughly(g.ExpiresAt.Sub(now))
 }
 
-// SortNewestFirst sorts standing answers by the time they were given, for a list.
+// SortNewestFirst sorts standing answers by creation time, the newest first.
 func SortNewestFirst(all []schemas.StandingAnswer) {
 	slices.SortStableFunc(all, func(a, b schemas.StandingAnswer) int { return b.CreatedAt.Compare(a.CreatedAt) })
 }
 
-// ScopeAndTerm returns the session or agent that a standing answer holds for, and its
-// duration, as the end of a sentence.
+// ScopeAndTerm returns the scope and the duration of a standing answer as the end of a
+// sentence, such as ", in this session, for 30 minutes".
 func ScopeAndTerm(g *schemas.StandingAnswer) string {
 	where := ", for this agent"
 	if g.Scope != schemas.ScopeAgent {

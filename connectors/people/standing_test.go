@@ -60,7 +60,7 @@ func TestWhatUndoesAStandingAnswer(t *testing.T) {
 	}
 }
 
-// The outcome of a denial that also answers later calls names the command that ends this.
+// The text about a denial that also applies to later calls names the command that ends it.
 func TestADenialSaysWhatElseItAnswers(t *testing.T) {
 	d := decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "")
 	assert.Empty(t, UndoHint(d))

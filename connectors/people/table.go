@@ -10,12 +10,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// minShort is the least length of a shortened id, unless the id is shorter.
+// minShort is the least length of a shortened id.
 const minShort = 8
 
-// ShortIDs returns a prefix of each prompt's id. Each is unique among these prompts, and
-// at least schemas.MinPrefix long unless the id is shorter. If another record that nod
-// keeps has the same prefix, nod refuses the prefix and decides nothing.
+// ShortIDs returns a prefix of each prompt's id. A prefix fits no other id of these
+// prompts, and has at least minShort characters unless the id is shorter. If the prefix
+// also fits another record that nod keeps, nod refuses it and decides nothing.
 func ShortIDs(prompts []schemas.Prompt) []string {
 	short := make([]string, len(prompts))
 	for i := range prompts {
@@ -34,10 +34,9 @@ func ShortIDs(prompts []schemas.Prompt) []string {
 // summaryBytes is the number of bytes of a payload that a summary reads.
 const summaryBytes = 2048
 
-// Summary returns the subject of p on one line of at most width columns: the first line
-// of its payload. A summary that leaves text out ends in ⟦…⟧, which sanitised text of an
-// agent cannot contain. A summary helps to find a request. It never suffices to decide
-// one.
+// Summary returns the first line of p's subject, such as its command, in at most width
+// columns. A summary that leaves text out ends in ⟦…⟧, which sanitised text of an agent
+// cannot contain. A summary helps to find a request; it never suffices to decide one.
 func Summary(p *schemas.Prompt, width int) string {
 	subject, more := subjectOf(&p.Request), ""
 	if len(subject) > summaryBytes {
@@ -74,7 +73,7 @@ func subjectOf(r *schemas.Request) string {
 	return compact.String()
 }
 
-// column is a column of the table. On a narrow terminal, spare columns are left out.
+// column is a column of the table. A narrow table leaves out the columns marked spare.
 type column struct {
 	title string
 	spare bool
@@ -89,14 +88,14 @@ func (c *column) width() int {
 	return widest + 2
 }
 
-// minSummary is the least width of the summaries. Spare columns are left out until the
-// summaries have it.
+// minSummary is the width of the summaries below which the table leaves out spare columns.
 const minSummary = 16
 
-// Table lists prompts for a terminal of width columns, a header and one line each: id,
-// age, agent, tool, risk, time left, number of identical calls if there are several, and
-// the Summary. A narrow table drops the tool and the agent. Width 0 cuts summaries at a
-// hundred columns. now is the broker's time. An empty list gives an empty text.
+// Table returns a header and one line for each prompt, for a terminal of width columns:
+// id, age, agent, tool, risk, time left, the number of identical calls if any prompt has
+// several, and the Summary. A narrow table leaves out the tool, then also the agent. Width
+// 0 cuts summaries at 100 columns. now is the broker's time. Without prompts the table is
+// empty.
 func Table(prompts []schemas.Prompt, now time.Time, width int) string {
 	if len(prompts) == 0 {
 		return ""

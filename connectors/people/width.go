@@ -12,8 +12,9 @@ import (
 // cutMark ends a shortened text. A text sanitised by Line cannot contain it.
 const cutMark = "⟦…⟧"
 
-// Cells returns the number of terminal columns that s takes. In doubt it returns more,
-// because a row that is too wide would continue on another row.
+// Cells returns the number of terminal columns that s takes. For character clusters, which
+// terminals draw differently, it returns the larger number, because a row that is too wide
+// would continue on another row.
 func Cells(s string) int {
 	n := 0
 	for _, r := range s {
@@ -36,7 +37,7 @@ func runeCells(r rune) int {
 	return 1
 }
 
-// UTF16 returns the length of s in UTF-16 units, in which Telegram counts.
+// UTF16 returns the length of s in UTF-16 units, the unit of Telegram's limits.
 func UTF16(s string) int {
 	n := 0
 	for _, r := range s {
@@ -46,8 +47,8 @@ func UTF16(s string) int {
 }
 
 // Fits reports whether the whole text is within limit, in the channel's own measure
-// (UTF16, utf8.RuneCountInString, …). If it is not, the channel must not offer to allow:
-// only to deny, and to review the request in full.
+// (UTF16, utf8.RuneCountInString, …). If the text does not fit, the channel must not offer
+// to allow: only to deny, and to review the request in full.
 func Fits(text string, limit int, measure func(string) int) bool {
 	return measure(text) <= limit
 }
@@ -68,14 +69,14 @@ func atom(s string) string {
 	return s
 }
 
-// Wrap breaks a line into rows of at most width columns, between words if it can. It
+// Wrap breaks a line into rows of at most width columns, between words where possible. It
 // loses no text.
 func Wrap(s string, width int) []string { return wrap(s, width, true) }
 
 // wrap breaks s into rows of at most width columns without losing text. If words is set,
-// it breaks between words if it can. It never splits a ⟦…⟧ mark. Spaces at a break start
-// the next row, because they would be invisible at the end of a row. If width is 0,
-// nothing is broken.
+// it breaks between words where possible. It never splits a ⟦…⟧ mark. Spaces at a break
+// start the next row, because they would be invisible at the end of a row. If width is 0,
+// it does not break s.
 func wrap(s string, width int, words bool) []string {
 	if width <= 0 || Cells(s) <= width {
 		return []string{s}
@@ -104,7 +105,8 @@ func wrap(s string, width int, words bool) []string {
 	return append(rows, s[start:])
 }
 
-// cut shortens s to at most width columns; a shortened s ends in cutMark.
+// cut shortens s to at most width columns. If it leaves text out, the result ends in
+// cutMark.
 func cut(s string, width int) string {
 	if Cells(s) <= width {
 		return s
@@ -119,7 +121,7 @@ func cut(s string, width int) string {
 	}
 }
 
-// pad appends spaces to s up to width columns.
+// pad appends spaces to s until it is width columns wide.
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-Cells(s)))
 }

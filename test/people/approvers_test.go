@@ -44,7 +44,7 @@ func TestApproversDecideAboutWhatIsTheirs(t *testing.T) {
 	theirs.Ends(schemas.Allowed)
 }
 
-// A request about which no approver may decide is refused at once, with the remedy.
+// A request that no approver may decide is refused at once, with an error that says so.
 func TestWhatNobodyMayDecideAboutIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -54,8 +54,8 @@ func TestWhatNobodyMayDecideAboutIsRefusedAtOnce(t *testing.T) {
 	env.Contains(refused.Message, "nobody may decide about")
 }
 
-// If the settings require a second device, the machine that agents run on cannot allow
-// a request. It may still deny one.
+// If the settings require a second device, an approver on the machine that agents run on
+// cannot allow a request, and can still deny it.
 func TestASecondDeviceIsRequired(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -76,7 +76,8 @@ func TestASecondDeviceIsRequired(t *testing.T) {
 	env.Contains(env.Refusal(err, schemas.CodeValidation).Message, "approvers.require: no approver has an identity that could allow")
 }
 
-// Each command that needs an approver reports settings that name none.
+// If the settings name no approver, nod up and each command that needs an approver report
+// it.
 func TestWhoeverLetsNobodyInIsTold(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

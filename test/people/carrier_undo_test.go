@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Through a carrier, approvers list and revoke the standing answers that they gave or
-// may decide about. All others are refused like unknown ones.
+// Through a carrier, approvers list and revoke the standing answers that they gave or may
+// decide about. Any other standing answer is refused like an unknown one.
 func TestACarrierUndoesWhatItsPersonMayUndo(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -7,8 +7,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A carrier sees the requests routed to it, and each of its recipients those routed to
-// them. Requests routed elsewhere are refused like unknown ones.
+// A carrier sees the requests that are routed to it, and each of its recipients sees the
+// requests that are routed to this recipient. Any other request is refused like an unknown
+// one.
 func TestACarrierSeesWhatWasRoutedToIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

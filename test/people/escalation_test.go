@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// somebodyThere has Ann hold the lock of session S at the terminal. Phones are notified
-// after that many seconds.
+// somebodyThere starts nod, and makes Ann hold the lock of session S at the terminal. For
+// such a session, phones are notified after the given number of seconds.
 func somebodyThere(t *testing.T, seconds string) (*rig.Env, *rig.Ledger) {
 	env := rig.Start(t, func(s *rig.Setup) {
 		s.Engines = 2
@@ -61,7 +61,7 @@ func TestWhoAnswersFirstSparesThePhone(t *testing.T) {
 	env.Zero(phone.Times("S.2", env.Stored("S.2").Revision), "the phone does not get the outcome either")
 }
 
-// The timer is armed for the deadline although the escalation before it never happened:
+// If the timer is armed for the deadline although the escalation before it never happened,
 // the request still ends at its deadline.
 func TestAStepThatWasCutShort(t *testing.T) {
 	t.Parallel()

@@ -25,8 +25,8 @@ const withAPhone = `{
 	]}
 }`
 
-// A freeze denies pending requests and new ones, also those that a rule or a left-over
-// approval would allow.
+// A freeze denies pending and new requests, even if a rule or a left-over approval would
+// allow them.
 func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -61,8 +61,8 @@ func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 }
 
-// A freeze of one agent or session denies its requests, and leaves other agents and
-// sessions alone.
+// A freeze of one agent or session denies its requests, and does not affect other agents
+// and sessions.
 func TestAFreezeCoversWhatItNames(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -83,7 +83,7 @@ func TestAFreezeCoversWhatItNames(t *testing.T) {
 	env.Len(state.Freezes, 1)
 }
 
-// sure freezes again until every engine reports that it obeys.
+// sure freezes again until every engine has reported that it obeys.
 func sure(p *rig.Person, frozen schemas.FreezeState, from schemas.From) {
 	p.T.Helper()
 	for len(frozen.Laggards) > 0 {
@@ -93,8 +93,8 @@ func sure(p *rig.Person, frozen schemas.FreezeState, from schemas.From) {
 	}
 }
 
-// The reply to a freeze names the engines that have not reported that they obey. Such
-// an engine does not allow a request on a person's answer either.
+// The reply to a freeze names an engine that has not reported that it obeys, until the
+// engine reports it.
 func TestAFreezeNamesWhoHasNotHeardOfIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 4 }) // few calls reach the engine that cannot answer
@@ -115,7 +115,8 @@ func TestAFreezeNamesWhoHasNotHeardOfIt(t *testing.T) {
 	})
 }
 
-// An engine that is registered and silent may still allow a request: it is named.
+// The reply to a freeze also names an engine that is registered and does not reply, because
+// it may still allow a request.
 func TestAFreezeNamesWhoDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -132,7 +133,8 @@ func TestAFreezeNamesWhoDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// Answers race a freeze: once the freeze is confirmed, no request is allowed.
+// Even if answers arrive during a freeze, no request is allowed once all engines have
+// confirmed the freeze.
 func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -160,8 +162,8 @@ func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
 	}
 }
 
-// If an approver has a phone, the machine that agents run on cannot thaw by itself: it
-// takes the second device.
+// If an approver has a phone, the machine that agents run on cannot thaw: the thaw must come
+// from the phone.
 func TestAThawComesFromASecondDevice(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = withAPhone })
@@ -211,8 +213,8 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 	}
 }
 
-// If there is no code word and no approver has a phone, a thaw takes a person at a
-// terminal, who types the word that is shown there.
+// If there is no code word and no approver has a phone, a thaw needs a person at a terminal,
+// who types the word that the terminal shows.
 func TestAThawOnThisMachineTakesAPerson(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -285,7 +287,8 @@ func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 	env.Equal(schemas.Denied, env.Agent("ada").Gets(rig.Lookup("S", "2")).Outcome)
 }
 
-// nod approvers puts settings.json back if nod refuses the change during a freeze.
+// If nod refuses a change of approvers during a freeze, nod approvers restores
+// settings.json.
 func TestARefusedChangeOfApproversIsTakenBack(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -303,7 +306,7 @@ func TestARefusedChangeOfApproversIsTakenBack(t *testing.T) {
 	require.Equal(t, settings, string(data))
 }
 
-// An approver of some requests only may freeze all agents, but not thaw them.
+// An approver who may decide only some requests may freeze all agents, and may not thaw them.
 func TestAThawTakesWhoDecidesAboutEverything(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt })

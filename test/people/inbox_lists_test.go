@@ -9,7 +9,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A list that is too long for one message comes in several, and is complete.
+// A list that is too long for one message of the bus comes in several messages, and is
+// complete.
 func TestListsOfLongRequestsAreWhole(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -54,7 +55,8 @@ func idsOf(prompts []schemas.Prompt) []string {
 	return ids
 }
 
-// An inbox revokes a grant for an approver, whose name is stored, and for no other user.
+// An inbox can revoke a grant for an approver, whose name is then stored, and for no other
+// user.
 func TestAnApproverRevokesThroughAnInbox(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -19,22 +19,23 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// presses presses a key that decides, again if text is not shown within 3 s.
+// presses presses a key that decides, and presses it again if the screen does not show text
+// within 3 s.
 func presses(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, 3*time.Second, key, text)
 }
 
-// pressesOnce is presses for a key whose second press does something else: it waits
-// so long before it that the first press must have been ignored.
+// pressesOnce does the same for a key whose second press has another effect. It presses the
+// key again only after rig.Patience, when the inbox must have ignored the first press.
 func pressesOnce(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, rig.Patience, key, text)
 }
 
-// pressesAgain presses a key, and repeats it if the screen does not show text in
-// time. It waits 600 ms before each press, because the inbox ignores keys for a
-// moment after a change.
+// pressesAgain presses a key, and presses it again if the screen does not show text within
+// after. It waits 600 ms before each press, because the inbox ignores keys for a moment
+// after a change.
 func pressesAgain(p *rig.Pane, after time.Duration, key, text string) {
 	p.T.Helper()
 	for range 5 {
@@ -48,7 +49,7 @@ func pressesAgain(p *rig.Pane, after time.Duration, key, text string) {
 	p.Fail("never: "+text, p.Screen())
 }
 
-// decided returns a request's decision, nil if it is pending.
+// decided returns a request's decision, or nil if the request is pending.
 func decided(m *rig.Machine, t *testing.T, id string) *schemas.Decision {
 	t.Helper()
 	out, stderr, code := m.Run("show", id, "--json")
@@ -60,7 +61,7 @@ func decided(m *rig.Machine, t *testing.T, id string) *schemas.Decision {
 	return shown.Decision
 }
 
-// An approver answers in a terminal, and sees others' decisions and that nod is away.
+// An approver answers in a terminal, and sees there what others decide and when nod is away.
 func TestTheInboxInATerminal(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -138,15 +139,15 @@ func TestTheInboxDropsWhatWasTypedAhead(t *testing.T) {
 	presses(p, "y", "✅ Allowed once")
 }
 
-// A command of 100,000 characters, one with characters that reorder the text, and
-// a padded one: no command can be allowed before the terminal has shown each of
-// its characters.
+// No command can be allowed before the terminal has shown each of its characters: not a
+// command of 100,000 characters, one with characters that reorder the text, a padded one, or
+// one with characters that combine.
 func TestTheInboxShowsAllOfWhatItAllows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
-		also          *strings.Replacer // also marks characters that terminals draw differently
+		also          *strings.Replacer // marks the characters that terminals draw differently
 	}{
 		"long":   {strings.Repeat("echo 0123456789; ", 5_882) + "rm -rf /", 120, 40, nil},
 		"bidi":   {"echo \u202e; rm -rf / #\u2066 ok\u2069 שלום \x1b[2J\x1b[8m hidden \x1b[0m" + strings.Repeat(" go", 60), 40, 20, nil},
@@ -180,8 +181,8 @@ func TestTheInboxShowsAllOfWhatItAllows(t *testing.T) {
 	}
 }
 
-// read pages through a request shown in full and returns its rows as they were on
-// the terminal. It makes sure that the inbox offers no Allow before the last row.
+// read pages through a request that is shown in full, and returns its rows as they were on
+// the terminal. It requires that the inbox offers no Allow before the last row.
 func read(p *rig.Pane) (rows []string) {
 	p.T.Helper()
 	where := regexp.MustCompile(`── rows (\d+)–(\d+) of (\d+) `)

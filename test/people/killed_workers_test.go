@@ -21,9 +21,9 @@ import (
 // thousand selects the long form of the test, which takes a minute or two.
 var thousand = flag.Bool("thousand", false, "kill workers amid a thousand prompts, not a few")
 
-// All workers are killed with -9 while they show a thousand prompts. Each prompt is
+// All workers are killed with SIGKILL while they show a thousand prompts. Each prompt is
 // shown once, or twice if a worker died between sending and recording it; the second
-// message says so. Every prompt is answered, and each answer counts once.
+// message then says that it is a repeat. Each request gets exactly one decision.
 func TestKillNineOfAWorker(t *testing.T) {
 	t.Parallel()
 	prompts, kills := 1000, 5
@@ -33,7 +33,7 @@ func TestKillNineOfAWorker(t *testing.T) {
 	}
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.Unlimited()
-	p.Latency(20 * time.Millisecond) // so that kills hit prompts that are sent but not recorded
+	p.Latency(20 * time.Millisecond) // so that workers die after sending a prompt and before recording it
 	p.StartNod()
 	workers := []func(){p.worker(), p.worker(), p.worker()}
 
@@ -73,7 +73,7 @@ func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]
 	decisions := map[string]schemas.Decision{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	room := make(chan struct{}, 20) // askers at once
+	room := make(chan struct{}, 20) // limits the concurrent submissions
 	wg.Go(func() {
 		for n := range prompts {
 			room <- struct{}{}
@@ -104,8 +104,8 @@ func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]
 	}
 }
 
-// allowsAll has Ann press the first button under every message. She presses again if
-// the button is still there after all her presses were delivered.
+// allowsAll makes Ann press the first button under every message. She presses again if the
+// button is still there after the bot has confirmed all presses.
 func (p *phone) allowsAll(ctx context.Context) {
 	pressed := map[int64]bool{}
 	for ctx.Err() == nil {
@@ -127,7 +127,7 @@ func (p *phone) allowsAll(ctx context.Context) {
 	}
 }
 
-// live counts the messages that have buttons.
+// live returns the number of messages that have buttons.
 func (p *phone) live() (n int) {
 	for _, m := range p.Chat(annOnTG) {
 		if len(m.Buttons) > 0 {
@@ -137,7 +137,8 @@ func (p *phone) live() (n int) {
 	return n
 }
 
-// shownOnce makes sure that a prompt's second message in the chat says that it is one.
+// shownOnce requires that every prompt has one message or two, and that a second message was
+// sent as a repeat.
 func (p *phone) shownOnce(prompts int) {
 	times, twice := map[string]int{}, 0
 	for _, m := range p.Chat(annOnTG) {
@@ -162,7 +163,7 @@ func requestIn(m telegramtest.Message) (id string, ok bool) {
 	return id, ok
 }
 
-// loggedOnce makes sure that the log holds one decision for each prompt.
+// loggedOnce requires that the log has exactly one decision for each prompt.
 func (p *phone) loggedOnce(ctx context.Context, prompts int) {
 	conn, err := bus.Join(ctx, bus.Place{DataDir: p.Dir}, roles.ID{Role: roles.OwnerStore}, rig.Quiet())
 	require.NoError(p.T, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// runs starts nod ask for a shell command, which waits for the decision.
+// runs starts nod ask for a shell command. nod ask waits for the decision.
 func (p *phone) runs(id, command string) *waiting {
 	w := &waiting{Cmd: p.Command("ask", "--session", "phone", "--id", id, "--tool", "Bash", "--json",
 		"--input", `{"command":"`+command+`","cwd":"/app"}`)}
@@ -22,7 +22,8 @@ func (p *phone) runs(id, command string) *waiting {
 	return w
 }
 
-// steps presses a button under a question, and waits for a button of the next step.
+// steps presses the button label under a question, and waits until the question has the
+// button next, which belongs to the next step.
 func (p *phone) steps(id, label, next string) {
 	p.press(p.question(id), label)
 	require.Eventually(p.T, func() bool {
@@ -75,7 +76,7 @@ func TestTheCodeWordFromThePhone(t *testing.T) {
 	require.Eventually(t, func() bool { return !p.Keeps(annOnTG, "open sesame") && !p.Keeps(annOnTG, "shut sesame") }, rig.Patience, rig.Tick)
 }
 
-// form waits until the bot asks Ann for a text, and returns the id to reply to.
+// form waits until the bot asks Ann for a text, and returns the id of the message that asks.
 func (p *phone) form() (id int64) {
 	require.Eventually(p.T, func() bool {
 		all := p.Chat(annOnTG)

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An approver gets on the phone a link that logs in to the web inbox once. Users
-// without a web identity get none, and no code makes a user an approver.
+// On the phone, an approver can get a link that logs in to the web inbox once. A user who
+// has no web identity, or is no approver, gets no link.
 func TestAPassFromThePhoneLetsInOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
@@ -41,7 +41,7 @@ func TestAPassFromThePhoneLetsInOnce(t *testing.T) {
 	env.Refusal(err, schemas.CodeValidation)
 }
 
-// Of several clients that spend one code of the inbox's own at the same time, one
+// If several clients spend the same code of the inbox at the same time, exactly one of them
 // succeeds, and the code stays spent.
 func TestACodeIsSpentOnce(t *testing.T) {
 	t.Parallel()

@@ -14,9 +14,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An engine takes changes from the outbox, queues their prompts and hangs for longer
-// than the broker waits. Another engine gets the changes: agents and viewers hear of
-// every decision; the carrier and the log get each version once.
+// An engine takes changes from the outbox, queues their prompts and acknowledges no change.
+// Another engine then gets the changes: agents and viewers receive every decision; the
+// carrier and the log get each version once.
 func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	t.Parallel()
 	o := engine.Options{AckWait: time.Second}
@@ -70,7 +70,7 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	}
 }
 
-// promptOf is the prompt for Ann on tg about a record.
+// promptOf returns the prompt about a record for Ann on tg.
 func promptOf(t *testing.T, e bus.Entry) schemas.Prompt {
 	t.Helper()
 	p := schemas.Prompt{
@@ -110,8 +110,8 @@ func TestTheOutboxTellsTheAgentToo(t *testing.T) {
 	env.Equal("d1", env.Stored("S.1").Record.Decision.DecisionID)
 }
 
-// If the prompt queue is lost, as after a hard kill, the sweep queues again the
-// prompts that were not shown or whose worker died.
+// If the prompts' queue is lost, as after a hard kill, the engine's sweep queues a prompt
+// again if it was not shown, or if its worker died while showing it.
 func TestTheSweepQueuesPromptsThatNobodyWasShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })

@@ -16,12 +16,12 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// chat is a channel whose messages all workers share. A test blocks a worker's call at
-// the moment at which the worker is to die.
+// chat is a channel whose messages all workers share. A test can block a worker's call, in
+// order to kill the worker during this call.
 type chat struct {
 	mu       sync.Mutex
-	messages []schemas.Prompt // their current text
-	first    []schemas.Prompt // their text when sent
+	messages []schemas.Prompt // the messages as they are now
+	first    []schemas.Prompt // the messages as they were sent
 	inCall   map[string]int   // running calls by request
 	overlaps int
 }
@@ -43,8 +43,8 @@ func (c *chat) call(id string) (returns func()) {
 	}
 }
 
-// on is the chat as one worker reaches it; before and after run around each of that
-// worker's sends.
+// on returns a carrier through which one worker uses the chat. before and after run before
+// and after each send of this worker.
 func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
 	return &line{c, before, after, nil}
 }
@@ -155,14 +155,14 @@ func phones(s *rig.Setup) {
 	s.Engine.AckWait, s.Engines = time.Second, 2
 }
 
-// deployTo is a request identical to no other: its id is part of its input.
+// deployTo returns a request that is identical to no other, because its id is in its input.
 func deployTo(session, id string) schemas.Request {
 	r := rig.Deploy(session, id)
 	r.ActionDetails = fmt.Appendf(nil, `{"to":%q}`, id)
 	return r
 }
 
-// queueIdle reports whether the queue is empty and no worker holds a prompt.
+// queueIdle reports whether the prompts' queue is empty and no worker is handling a prompt.
 func queueIdle(e *rig.Env) bool {
 	consumer, err := e.Raw.Consumer(e.Ctx, "permission_prompts", "tg")
 	if err != nil {
@@ -210,7 +210,7 @@ func TestAClaimLastsForAsLongAsTheChannelTakes(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	wire, sends := env.Wire(), make(chan struct{})
-	wire.LoseAll("+WPI") // so that the queue gives the prompt to another worker too
+	wire.LoseAll("+WPI") // progress messages are lost, so the queue gives the prompt to another worker too
 	workerOn(env, wire.URL, tg.on(func(schemas.Prompt) {
 		close(sends)
 		env.Passed(time.Now().Add(3 * time.Second))
@@ -225,8 +225,8 @@ func TestAClaimLastsForAsLongAsTheChannelTakes(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// If a request changes and ends at the same time, one worker at a time updates its
-// message, and the message ends with the outcome.
+// If a request changes and ends at the same time, only one worker at a time updates its
+// message, and the message shows the outcome in the end.
 func TestAnOutcomeWaitsForAChangeThatIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
@@ -250,14 +250,15 @@ func TestAnOutcomeWaitsForAChangeThatIsOnItsWay(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// deaths are the moments at which a worker dies while it shows a prompt.
+// deaths holds the moments at which a worker dies while it shows a prompt, each with a
+// carrier that calls die at that moment.
 var deaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carrier{
 	"before it is sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(die, nil) },
 	"after it was sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(nil, die) },
 }
 
-// mortal starts a worker, asks, and returns when the worker has died while it showed its
-// first prompt. back lets the dead worker's blocked call return after all.
+// mortal starts a worker, asks a question and kills the worker while the worker shows its
+// first prompt. back lets the killed worker's blocked call return after all.
 func mortal(e *rig.Env, c *chat, carrier func(*chat, func(schemas.Prompt)) people.Carrier, ask func() *rig.Question) (q *rig.Question, back func()) {
 	e.T.Helper()
 	died, returns := make(chan struct{}), make(chan struct{})
@@ -272,8 +273,8 @@ func mortal(e *rig.Env, c *chat, carrier func(*chat, func(schemas.Prompt)) peopl
 	return q, back
 }
 
-// A worker dies while it shows a prompt: another worker sends it again, marked as a
-// repeat. The outcome is marked too, because no worker can edit the first message.
+// If a worker dies while it shows a prompt, another worker sends the prompt again, marked as
+// a repeat. The outcome is marked too, because no worker can edit the first message.
 func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range deaths {
@@ -294,8 +295,8 @@ func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 	}
 }
 
-// A worker dies while it shows a prompt, and the request is decided before another
-// worker takes over: that worker sends a message with the outcome.
+// If a worker dies while it shows a prompt, and the request is decided before another worker
+// takes over, the other worker sends a message with the outcome.
 func TestAnOutcomeWhoseQuestionNobodyCanEdit(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range deaths {
@@ -316,7 +317,7 @@ func TestAnOutcomeWhoseQuestionNobodyCanEdit(t *testing.T) {
 	}
 }
 
-// A request that is decided before any worker takes its prompt is never shown.
+// A request that is decided before any worker has received its prompt is never shown.
 func TestWhatIsDecidedBeforeItIsShownIsNotShown(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
@@ -330,8 +331,8 @@ func TestWhatIsDecidedBeforeItIsShownIsNotShown(t *testing.T) {
 	env.Empty(tg.sent("q"))
 }
 
-// A worker that was held up comes back after another has taken over: both messages
-// show the outcome, whether it was decided before or after.
+// A worker is held up, and another worker sends the prompt again. Both messages show the
+// outcome, whether the request is decided before or after the first worker continues.
 func TestAWorkerThatComesBackLate(t *testing.T) {
 	t.Parallel()
 	for _, decided := range []string{"afterwards", "before"} {
@@ -343,7 +344,7 @@ func TestAWorkerThatComesBackLate(t *testing.T) {
 			wire := env.Wire()
 			workerOn(env, wire.URL, tg.on(nil, func(schemas.Prompt) {
 				once.Do(func() {
-					wire.LoseAll("+WPI", "nod.v1.shown.") // its claim and its progress are not renewed
+					wire.LoseAll("+WPI", "nod.v1.shown.") // it cannot renew its claim or report progress
 					close(sent)
 					<-returns
 					wire.LoseAll()
@@ -370,7 +371,8 @@ func TestAWorkerThatComesBackLate(t *testing.T) {
 	}
 }
 
-// knownMessages counts the messages on Ann's phone that nod knows for a request of S.
+// knownMessages returns the number of messages on Ann's phone whose Ref nod has stored for a
+// request of session S.
 func knownMessages(e *rig.Env, id string) int {
 	var s schemas.Shown
 	if _, err := e.Store.Shown.Get(e.Ctx, "tg.7.S."+id, &s); err != nil || s.Ref == "" {
@@ -379,8 +381,8 @@ func knownMessages(e *rig.Env, id string) int {
 	return 1 + len(s.Also)
 }
 
-// The next worker that starts shows the outcomes that were lost with the queue, also
-// the outcome of a prompt whose worker died.
+// A worker that starts shows the outcomes that were lost with the queue, including the
+// outcome of a prompt whose worker died.
 func TestAWorkerSettlesWhatWasLeftBehind(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
@@ -411,7 +413,7 @@ func TestAWorkerSettlesWhatWasLeftBehind(t *testing.T) {
 	env.Ann().Denies(open)
 }
 
-// loseQueue empties the queue, as a hard kill of its server may.
+// loseQueue empties the prompts' queue, as a hard kill of its server may.
 func loseQueue(e *rig.Env) {
 	e.T.Helper()
 	e.Soon("all prompts are queued", e.OutboxIdle)

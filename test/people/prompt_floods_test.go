@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// phonesShown limits Ann's phone to limit questions of a session at a time.
+// phonesShown limits the open questions of a session on Ann's phone to limit.
 func phonesShown(limit, engines int) func(*rig.Setup) {
 	return func(s *rig.Setup) {
 		s.Settings = fmt.Sprintf(`{"permissions": {"open_prompts": %d}, "approvers": {"people": [
@@ -23,13 +23,13 @@ func phonesShown(limit, engines int) func(*rig.Setup) {
 	}
 }
 
-// told reports whether a request is decided or phones are notified of it.
+// told reports whether a request is decided, or its prompt has been released to phones.
 func told(e *rig.Env, key string) bool {
 	next := e.Stored(key).Record.NextEvent
 	return next == nil || next.Kind == schemas.EventDeadline
 }
 
-// The cost of ending a question does not grow with the number of pending ones.
+// The cost of ending a question does not grow with the number of pending questions.
 func TestAFloodOfWithdrawalsReadsNoSessionWhole(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, phonesShown(1, 1))
@@ -49,11 +49,11 @@ func TestAFloodOfWithdrawalsReadsNoSessionWhole(t *testing.T) {
 		env.NoError(err)
 	}
 	env.NoError(nc.Flush())
-	for i := range questions { // the oldest first: each was just released
+	for i := range questions { // the oldest first: its prompt was just released
 		ada.Withdraws("S", fmt.Sprintf("q-%03d", i))
 		if i+1 < questions {
 			env.Soon("the next question is released", func() bool { return told(env, schemas.Key("S", fmt.Sprintf("q-%03d", i+1))) })
-			reads.Add(-1) // this test makes at least one of them
+			reads.Add(-1) // the test itself makes at least one read, in told
 		}
 	}
 	env.Soon("the outbox has handled all changes", env.OutboxIdle)
@@ -63,8 +63,8 @@ func TestAFloodOfWithdrawalsReadsNoSessionWhole(t *testing.T) {
 	env.Less(lists.Load(), int64(questions/2))
 }
 
-// In whatever order and on whichever engine questions end, the oldest of the others are
-// shown, as many as the limit allows.
+// Whichever questions end, and on whichever engine, the phone is shown the oldest of the
+// remaining questions, up to the limit.
 func TestTheOldestAreShownWhoeverEndsTheOthers(t *testing.T) {
 	t.Parallel()
 	const questions, left, limit = 60, 20, 3
@@ -120,7 +120,8 @@ func TestWhatWasHeldBackIsNotCarried(t *testing.T) {
 	env.Error(err, "nothing was queued for it")
 }
 
-// A session that floods a chat delays another's question by at most two of its own.
+// A session that floods a chat delays the question of another session by at most two of its
+// own questions.
 func TestOneSessionsFloodDelaysNoOthersQuestion(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phonesShown(0, 1)), &chat{}

@@ -28,14 +28,14 @@ const (
 	annOnTG  = 4711
 )
 
-// phone is a machine whose only approver is Ann, on a Telegram server of the test's.
+// phone is a machine with nod whose only approver is Ann, on an in-memory Telegram.
 type phone struct {
 	*rig.Machine
 	*telegramtest.Server
 }
 
-// newPhone makes a phone. where is the part of the settings that names the token; DIR
-// in it stands for the data directory.
+// newPhone makes a phone. where is the part of the settings that names the token; DIR in
+// where stands for the data directory.
 func newPhone(t *testing.T, where string) *phone {
 	p := &phone{rig.NewMachine(t), telegramtest.New(botToken)}
 	p.Start(annOnTG)
@@ -51,7 +51,7 @@ func newPhone(t *testing.T, where string) *phone {
 	return p
 }
 
-// settings writes the settings, with where as in newPhone.
+// settings writes settings.json. For where see newPhone.
 func (p *phone) settings(where string) {
 	p.write("settings.json", fmt.Sprintf(`{
 		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
@@ -64,7 +64,7 @@ func (p *phone) write(name, text string) {
 	require.NoError(p.T, os.WriteFile(filepath.Join(p.Dir, name), []byte(text), 0o600))
 }
 
-// waiting is a nod ask that waits for its decision.
+// waiting is a process nod ask that waits for its decision.
 type waiting struct {
 	*exec.Cmd
 	out, errs bytes.Buffer
@@ -78,7 +78,7 @@ func (p *phone) asks(id string) *waiting {
 	return w
 }
 
-// hears waits for the decision.
+// hears waits until nod ask ends, and returns the decision that it printed.
 func (p *phone) hears(w *waiting) schemas.Decision {
 	_ = w.Wait() // its exit code is the outcome
 	var d schemas.Decision
@@ -86,7 +86,7 @@ func (p *phone) hears(w *waiting) schemas.Decision {
 	return d
 }
 
-// question waits until Ann sees a question with buttons.
+// question waits until Ann sees the question about request id with its buttons.
 func (p *phone) question(id string) telegramtest.Message {
 	var found telegramtest.Message
 	require.Eventually(p.T, func() bool {
@@ -102,7 +102,7 @@ func (p *phone) question(id string) telegramtest.Message {
 }
 
 // shown returns a function that waits until a worker has recorded that it showed a
-// question. A worker that is killed earlier shows the question again.
+// question. If the worker is killed earlier, the question is shown again.
 func (p *phone) shown(id string) (wait func()) {
 	ctx, cancel := context.WithTimeout(p.T.Context(), 30*time.Second)
 	p.T.Cleanup(cancel)
@@ -250,8 +250,8 @@ func TestATapThroughAWebhook(t *testing.T) {
 	require.Empty(t, p.Webhook())
 }
 
-// A connector process is killed between question and answer, and another one delivers
-// the answer. nod up has no token here and runs without the connector.
+// If a connector process is killed between question and answer, another process delivers the
+// answer. nod up has no token here, so it runs without the connector.
 func TestATapAfterItsWorkerWasKilledArrives(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
@@ -272,7 +272,7 @@ func TestATapAfterItsWorkerWasKilledArrives(t *testing.T) {
 	p.settled("tap-worker", "⛔ Denied · Ann")
 }
 
-// worker starts the connector as a process of its own; stop kills it.
+// worker starts the connector as a separate process; stop kills this process.
 func (p *phone) worker() (stop func()) {
 	c := p.Command("connector", "telegram")
 	c.Env = append(c.Env, "NOD_TEST_BOT="+botToken)
@@ -317,7 +317,7 @@ func TestFreezingFromTheTelephone(t *testing.T) {
 	require.Zero(t, code)
 }
 
-// told waits until Ann's chat holds a text.
+// told waits until a message in Ann's chat contains a text.
 func (p *phone) told(text string) {
 	require.Eventually(p.T, func() bool {
 		for _, m := range p.Chat(annOnTG) {
@@ -351,7 +351,7 @@ func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	p.toasted("Nothing changed: it has already ended (revoked by Ann).")
 }
 
-// change replaces a setting whose value is 0 by another text.
+// change replaces the setting name, whose value must be 0, by text in settings.json.
 func (p *phone) change(name, text string) {
 	path := filepath.Join(p.Dir, "settings.json")
 	was, err := os.ReadFile(path)

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A viewer that was disconnected shows the decisions it missed once it is back.
+// A viewer that was disconnected receives the decisions that it missed when it reconnects.
 func TestAViewerThatWasAwayLearnsWhatEnded(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -40,7 +40,7 @@ func TestAViewerThatWasAwayLearnsWhatEnded(t *testing.T) {
 	env.Equal(d, *p.Decision)
 }
 
-// A version that arrives after a newer one is not shown.
+// A viewer does not show a version of a request that arrives after a newer version.
 func TestAnOlderViewThatComesLateIsNotShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -62,7 +62,7 @@ func gateway(m *rig.Machine, key string) (url, token string) {
 	return "", ""
 }
 
-// Gateways that share a login key take each other's links, each link once.
+// Gateways that share a login key accept each other's login links, each link once.
 func TestGatewaysShareTheKeyOfLogins(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

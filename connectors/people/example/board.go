@@ -9,13 +9,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Board is a notice board with notes for people, and slips that people leave under them.
-// It is safe for concurrent use, and outlives every carrier.
+// Board is a notice board: it holds notes for people, and slips with their answers. It is
+// safe for concurrent use, and outlives every carrier.
 type Board struct {
 	mu    sync.Mutex
 	notes []*Note
 	slips []Slip
-	left  chan struct{} // holds a value while there is a slip to take
+	left  chan struct{} // receives a value when a slip is left
 	fail  []error
 }
 
@@ -23,11 +23,11 @@ type Board struct {
 type Note struct {
 	ID, For, Text string
 	Choices       []Choice
-	about         string // the key of the request
-	calls         int    // the number of identical calls that it shows
+	about         string // the key of the request; empty for a reply to a slip
+	calls         int    // the number of identical calls that the note shows
 }
 
-// Choice is a slip that is ready to be torn off a note.
+// Choice is an answer that a note offers. A slip that says Token gives this answer.
 type Choice struct {
 	Kind  schemas.OptionKind
 	Token string
@@ -36,13 +36,14 @@ type Choice struct {
 // Slip is an answer that a person left under a note.
 type Slip struct {
 	By, Note, Says string
-	calls          int // the note's count when the slip was left
+	calls          int // the number of calls that the note showed when the slip was left
 }
 
 // NewBoard makes an empty board.
 func NewBoard() *Board { return &Board{left: make(chan struct{}, 1)} }
 
-// Leave puts a slip on the board. It stores the number of calls that the note shows now.
+// Leave puts a slip on the board. The slip keeps the number of calls that its note shows
+// now.
 func (b *Board) Leave(s Slip) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +54,7 @@ func (b *Board) Leave(s Slip) {
 	b.signal()
 }
 
-// Notes lists a person's notes, oldest first, as they look now.
+// Notes returns copies of a person's notes, oldest first.
 func (b *Board) Notes(person string) []Note {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +67,7 @@ func (b *Board) Notes(person string) []Note {
 	return theirs
 }
 
-// Fail makes the next pin or rewrite fail with err.
+// Fail makes the next pin or rewrite of a note fail with err.
 func (b *Board) Fail(err *people.Error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,8 +121,7 @@ func (b *Board) rewrite(id string, n Note) error {
 	return nil
 }
 
-// about returns the key of the request that a note asks about. It is empty for other
-// notes.
+// about returns the key of the request that a note asks about, or "" for any other note.
 func (b *Board) about(id string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,7 +150,7 @@ func (b *Board) next(ctx context.Context) (Slip, error) {
 	}
 }
 
-// done removes the oldest slip and tells its writer the result.
+// done removes s, which is the oldest slip, and pins the reply said for its writer.
 func (b *Board) done(s Slip, said string) {
 	b.mu.Lock()
 	b.slips = b.slips[1:]
@@ -158,5 +158,5 @@ func (b *Board) done(s Slip, said string) {
 	b.tell(s.By, said)
 }
 
-// tell pins a note. It ignores errors, because a lost note does no harm.
+// tell pins a reply for a person. It ignores errors, because a lost reply does no harm.
 func (b *Board) tell(person, text string) { _, _ = b.pin(person, Note{Text: text}) }

@@ -1,16 +1,17 @@
 // Package example is the smallest complete channel: a notice board on which nod pins
-// questions and people leave slips. Read it to write a channel of your own; every channel
-// has the same parts.
+// questions and people leave slips with their answers. Read it before you write a channel
+// of your own; every channel has the same parts.
 //
 //   - Board is the outside system.
 //   - Carrier is the channel: Prompt pins a note, Settle rewrites it, Run takes slips.
 //
-// It shows these rules. The request of a slip is looked up and compared with the note;
-// the answer is about the calls that the note counted when the slip was left. The answer
-// names the person who left the slip, and nod decides whether they may answer. A slip is
-// removed only after nod has taken or refused it. All texts come from package people, and
-// a request that is not shown whole cannot be allowed. A real channel adds its own
-// limits, and its faults as *people.Error: see package telegram.
+// It follows these rules. Run looks up the request of a slip and compares it with the
+// note. The answer is for the calls that the note counted when the slip was left. It names
+// the person who left the slip; nod decides whether this person may answer. A slip is
+// removed only after nod has stored or refused its answer. All texts about requests come
+// from package people, and a request that is not shown whole cannot be allowed. A real
+// channel also has limits of its own, and reports its faults as *people.Error: see package
+// telegram.
 package example
 
 import (
@@ -26,8 +27,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Carrier is people.Carrier for a Board. It keeps no state: any worker can continue after
-// another.
+// Carrier implements people.Carrier on a Board. It keeps no state, so any worker can
+// continue the work of another.
 type Carrier struct{ board *Board }
 
 var (
@@ -35,7 +36,7 @@ var (
 	_ people.Reviser = Carrier{}
 )
 
-// New makes a carrier.
+// New makes a carrier for b.
 func New(b *Board) Carrier { return Carrier{b} }
 
 // maxNote is the greatest number of characters on a note.
@@ -57,7 +58,7 @@ func (c Carrier) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) err
 	return c.board.rewrite(string(ref), note(&p))
 }
 
-// note makes the note for a prompt.
+// note returns the note that shows p.
 func note(p *schemas.Prompt) Note {
 	now := time.Now()
 	text := people.Text(p, now, 0)
@@ -74,7 +75,7 @@ func note(p *schemas.Prompt) Note {
 	}
 	for _, o := range p.Request.Options {
 		once := o.Kind == schemas.AllowOnce && whole || o.Kind == schemas.RejectOnce
-		if once { // a lasting answer takes a second step, which this board lacks
+		if once { // a lasting answer needs a second step, which this board lacks
 			n.Choices = append(n.Choices, Choice{o.Kind, p.Digest + ":" + o.OptionID})
 		}
 	}
@@ -135,15 +136,15 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 	return people.Recorded(&d, &p), nil
 }
 
-// ended removes the choices from the answered note. No worker may know this note: the
-// worker that pinned it may have been killed.
+// ended removes the choices from the answered note. It does not wait for Settle, because
+// the worker that pinned the note may have been killed before it stored the note's Ref.
 func (c Carrier) ended(id string, p schemas.Prompt, d *schemas.Decision) {
 	p.Decision = d
-	_ = c.board.rewrite(id, note(&p)) // after an error the next slip gets here again
+	_ = c.board.rewrite(id, note(&p)) // if it fails, the next slip under this note tries again
 }
 
-// read returns the answer that a slip gives: one of the choices with which this very
-// request was pinned, or a plain yes or no. It returns false for any other slip.
+// read returns the answer that a slip gives to p: one of the choices that p's note offered,
+// or a plain yes or no. It returns false for any other slip.
 func read(p *schemas.Prompt, s Slip) (schemas.Answer, bool) {
 	open := *p
 	open.Decision = nil

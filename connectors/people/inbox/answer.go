@@ -14,14 +14,15 @@ import (
 // answerTimeout is the time within which nod must reply to an answer.
 const answerTimeout = 15 * time.Second
 
-// The smallest terminal on which a request can be allowed. people.Layout uses no width
-// below minWidth.
+// The smallest terminal on which a request can be allowed. people.Layout lays out for at
+// least minWidth columns.
 const (
 	minHeight = 10
 	minWidth  = 40
 )
 
-// answer is the user's choice. answerTo makes a schemas.Answer of it for each request.
+// answer is the user's choice. answerTo makes a schemas.Answer of this choice for each
+// request.
 type answer struct {
 	allows bool
 	choice int // number of the choice, from 1; 0 means allow once or deny
@@ -57,7 +58,7 @@ func (m *model) allowBarrier() string {
 		if why := m.views[n].readBarrier(); why != "" {
 			return why
 		}
-		if m.views[n].showsRequests() { // this view has been read in full; the views below it do not matter
+		if m.views[n].showsRequests() { // the views below this one need not be read
 			break
 		}
 	}
@@ -148,7 +149,7 @@ func (m *model) send(key string, a schemas.Answer) tea.Cmd {
 	})
 }
 
-// answered shows the result of an answer; it shows success only if nod confirmed it.
+// answered shows the result of an answer. It shows success only if nod has confirmed it.
 func (m *model) answered(msg answeredMsg) tea.Cmd {
 	if i := m.requests.items[msg.key]; i != nil {
 		i.sending = false
@@ -166,8 +167,8 @@ func (m *model) answered(msg answeredMsg) tea.Cmd {
 	return nil
 }
 
-// refusal returns a text that explains why an answer did not count, and the decision that
-// nod stored instead, if its error carries one.
+// refusal returns a text that explains why an answer or a revocation failed. If err carries
+// the decision that nod stored instead, refusal returns that too.
 func (m *model) refusal(err error) (string, *schemas.Decision) {
 	var se *schemas.Error
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Identical requests are answered together after all their texts were shown. Each answer
-// has its own request's digest.
+// Identical requests can be answered together. They can be allowed only after all their
+// texts were shown. Each answer has the digest of its own request.
 func TestABatchIsShownWholeAndAnsweredTogether(t *testing.T) {
 	for _, c := range []struct{ key, option string }{{"y", "allow_once"}, {"n", "reject_once"}} {
 		r := newRig(t, 80, 24)
@@ -83,8 +83,8 @@ func TestABatchIsOfTheSameAlone(t *testing.T) {
 	}
 }
 
-// A request that takes the code word is allowed only with it, and the screen never shows
-// the word.
+// A request that takes the code word can be allowed only with this word, and the screen
+// never shows the word.
 func TestTheCodeWord(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")
@@ -153,7 +153,7 @@ func TestAPermission(t *testing.T) {
 	r.Empty(r.said()[0].Scope)
 }
 
-// The lock is held only if the user asked for it and is present.
+// The screen holds the lock only if the user asked for it and is present.
 func TestTheInputLock(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.asks(runs("1", "ls"))
@@ -220,7 +220,7 @@ func TestTheInputLockWhileNodIsAway(t *testing.T) {
 	r.says("You hold session session-1")
 }
 
-// Closing decides nothing, and waits for answers under way.
+// Closing decides nothing, and waits for the results of sent answers.
 func TestClosing(t *testing.T) {
 	for _, key := range []string{"esc", "q", "ctrl+c"} {
 		r := newRig(t, 100, 50)

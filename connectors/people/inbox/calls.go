@@ -25,14 +25,15 @@ type refreshMsg struct {
 	err    error
 }
 
-// missedMsg holds the requests that ended while nod was away, and the keys of those that
-// nod no longer knows.
+// missedMsg holds the requests that ended while nod was away, and the keys of the requests
+// that nod no longer keeps.
 type missedMsg struct {
 	prompts []schemas.Prompt
 	gone    []string
 }
 
-// call runs f outside the program's loop, within a timeout. f calls nod.
+// call returns a command that runs f, which calls nod, outside the program's loop and with
+// a timeout.
 func (m *model) call(patience time.Duration, f func(context.Context) tea.Msg) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, patience)
@@ -41,8 +42,9 @@ func (m *model) call(patience time.Duration, f func(context.Context) tea.Msg) te
 	}
 }
 
-// refresh queries the selected request. That finds updates that were missed, compares
-// the clocks and detects that nod is away.
+// refresh queries the selected request, in order to receive missed updates, to compare
+// this machine's clock with the broker's and to notice that nod is away. If no request is
+// selected, it queries the list and only notices that nod is away.
 func (m *model) refresh() tea.Cmd {
 	if m.refreshing {
 		return nil
@@ -84,13 +86,13 @@ func (m *model) refreshed(msg refreshMsg) tea.Cmd {
 	return nil
 }
 
-// unreachable reports whether an error means that nod was not reached.
+// unreachable reports whether an error means that nod could not be reached or failed.
 func unreachable(err error) bool {
 	var se *schemas.Error
 	return err != nil && (!errors.As(err, &se) || se.Code == schemas.CodeUnavailable || se.Code == schemas.CodeInternal)
 }
 
-// applyKnown stores a queried request, but only if it is still in the list. It may have
+// applyKnown stores a queried request if it is still in the list. The request may have
 // ended and left the list during the query.
 func (m *model) applyKnown(p schemas.Prompt) {
 	if m.requests.items[p.Key()] != nil {
@@ -98,7 +100,8 @@ func (m *model) applyKnown(p schemas.Prompt) {
 	}
 }
 
-// catchUp queries every request that was pending before nod was away.
+// catchUp queries, after nod was away, how the listed requests ended that are no longer
+// pending.
 func (m *model) catchUp() tea.Cmd {
 	var open []*item
 	for _, i := range m.requests.items {

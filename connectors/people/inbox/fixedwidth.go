@@ -12,8 +12,8 @@ import (
 )
 
 // fixedWidth replaces characters whose width differs between terminals by their code
-// points, for example clusters that some terminals draw as one cell and others side by
-// side. Otherwise a partial redraw could mix old and new characters on the screen.
+// points, for example clusters that some terminals draw as one character and others as
+// several. Otherwise a partial redraw could mix old and new characters on the screen.
 func fixedWidth(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return s
@@ -47,5 +47,5 @@ func fixedWidthParts(parts []people.Part) []people.Part {
 	return parts
 }
 
-// rowsOf breaks nod's own text, which may quote an agent, into rows.
+// rowsOf breaks a text of nod, which may quote an agent, into rows.
 func rowsOf(text string, width int) []string { return people.Wrap(fixedWidth(text), width) }

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// footer returns the rows with the status and the keys. Their number does not depend on
-// whether an allow is barred.
+// footer returns the rows with the status and the keys. barred is the reason why nothing
+// can be allowed, or ""; the number of rows does not depend on it.
 func (m *model) footer(barred string) []string {
 	rows := []string{""} // for the ruler
 	items := m.itemsOf(m.top())
@@ -36,7 +36,8 @@ func (m *model) footer(barred string) []string {
 	return append(rows, now...)
 }
 
-// ruler returns the line under the body, which shows the numbers of the rows in view.
+// ruler returns the line under the body. If the body cannot show the whole page, the line
+// has the numbers of the rows in view.
 func ruler(p *page, body, width int) string {
 	text := ""
 	if len(p.rows) > body && body > 0 {
@@ -63,7 +64,7 @@ func (m *model) notices() []string {
 	return all
 }
 
-// answerNotices returns the results of the last answers to these requests.
+// answerNotices returns the notices of these items, at most three.
 func answerNotices(items []*item) (all []string) {
 	for _, i := range items {
 		all = append(all, i.notice)
@@ -77,7 +78,8 @@ func firstThree(rows []string) []string {
 	return rows[:min(3, len(rows))]
 }
 
-// lockStatus describes the input lock, if the user wants it.
+// lockStatus describes the input lock. If the user wants no lock, it returns the reason
+// why the last wanted lock was refused, or "".
 func (m *model) lockStatus() string {
 	session := people.Line(m.lock.wanted)
 	switch {
@@ -89,8 +91,8 @@ func (m *model) lockStatus() string {
 	return "Session " + session + " is not held now, because you are away."
 }
 
-// requestStatus returns the outcomes of the requests on the screen, or their remaining
-// time.
+// requestStatus returns the time left until the first deadline of the items. If none of
+// them can be answered, it returns that an answer is being recorded, or their outcomes.
 func (m *model) requestStatus(items []*item) []string {
 	open := pending(items)
 	switch {
@@ -109,7 +111,8 @@ func (m *model) requestStatus(items []*item) []string {
 	return firstThree(rows)
 }
 
-// countdown returns a request's remaining time or, once it has ended, its outcome.
+// countdown returns a request's remaining time and what happens then. While the broker's
+// time is unknown, it returns the deadline instead.
 func (m *model) countdown(p *schemas.Prompt) string {
 	then := "then it is denied"
 	switch p.Request.Kind {
@@ -140,8 +143,8 @@ func formatCountdown(left time.Duration) string {
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }
 
-// appendVerdict puts the verdict on the last row if the longest verdict would fit
-// there; otherwise on a row of its own.
+// appendVerdict adds the verdict to the last row if the longest verdict would fit there;
+// otherwise it adds a row. The number of rows is thus the same for every verdict.
 func appendVerdict(rows []string, verdict string, width int) []string {
 	if last := len(rows) - 1; last >= 0 && people.Cells(rows[last])+3+maxVerdict <= width {
 		rows[last] += " · " + verdict
@@ -153,7 +156,7 @@ func appendVerdict(rows []string, verdict string, width int) []string {
 // maxVerdict is the width of the longest verdict.
 const maxVerdict = 40
 
-// verdict says if the y key allows, or why it does not.
+// verdict returns a text: that the y key allows, or the reason why it does not.
 func verdict(v *view, barred string) string {
 	switch {
 	case barred != "":
@@ -234,7 +237,7 @@ func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 	return all
 }
 
-// wrapKeys sets keys in rows of at most width columns. It breaks rows only between keys.
+// wrapKeys lays out keys in rows of at most width columns. It breaks rows only between keys.
 func wrapKeys(keys []key, width int) []string {
 	var rows []string
 	used := width
@@ -249,7 +252,7 @@ func wrapKeys(keys []key, width int) []string {
 	return rows
 }
 
-// entryRows returns the prompt for a text, the end of the typed text, and the keys.
+// entryRows returns the rows that ask for a text, the end of the typed text, and the keys.
 func (m *model) entryRows() []string {
 	v := m.top()
 	ask, text := "Deny, and tell the agent why:", people.Line(string(v.typed))

@@ -1,7 +1,7 @@
-// Package inbox is the terminal's screen for pending requests: a list, the full text
-// of the selected request, and keys that answer it. A key decides only if its request
-// has been on the screen for a moment. Nothing can be allowed until every row of it
-// has been in view, nor while nod cannot be reached.
+// Package inbox is the terminal's screen for pending requests: a list, the full text of
+// the selected request, and keys that answer it. A key decides only if its request has
+// been on the screen for a moment. A request can be allowed only after every row of its
+// text has been in view, and only while nod can be reached.
 package inbox
 
 import (
@@ -21,9 +21,9 @@ import (
 type Options struct {
 	Desk            people.Desk
 	StandingAnswers StandingAnswers // nil: standing answers cannot be listed
-	UserID          string          // the answering user, as the channel vouches for
+	UserID          string          // the person who answers: a user id on the terminal connector
 	ClientID        string          // this screen's id as a holder of input locks
-	Note            string          // always on the screen; may be empty
+	Note            string          // a text that is always on the screen; may be empty
 }
 
 // Screen is one terminal's inbox.
@@ -32,7 +32,7 @@ type Screen struct {
 	program *tea.Program
 }
 
-// New makes a screen on a terminal, which Run takes over until ctx ends.
+// New makes a screen for the terminal that in and out belong to. Run ends when ctx ends.
 func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
 	m := newModel(ctx, o, time.Now, func(d time.Duration, msg tea.Msg) tea.Cmd {
 		return tea.Tick(d, func(time.Time) tea.Msg { return msg })
@@ -45,8 +45,9 @@ func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
 func (s *Screen) Show(p schemas.Prompt) { s.program.Send(shownMsg{p}) }
 
 // Run shows the inbox until its user closes it or the context ends, then releases the
-// input lock. It waits for unconfirmed answers unless the user insists on closing;
-// then the error says that they are not confirmed.
+// input lock. When the user closes it, Run waits until nod has replied to the sent answers.
+// If the user closes it again or the context ends meanwhile, Run returns an error about the
+// unconfirmed answers.
 func (s *Screen) Run() error {
 	_, err := s.program.Run()
 	s.model.releaseLock()

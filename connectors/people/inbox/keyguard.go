@@ -7,23 +7,23 @@ import (
 )
 
 // inert is the time for which keys decide nothing after their effect has changed, and
-// after a key that came too early. Keys that are typed ahead or held down are therefore
-// dropped.
+// after a key that came within that time. Keys that are typed ahead or held down are
+// therefore dropped.
 const inert = 400 * time.Millisecond
 
-// keyGuard ensures that no key decides anything that the user has had no time to see.
+// keyGuard ensures that a key decides only what the user has had time to see.
 type keyGuard struct {
 	after  scheduler
 	effect string // identifies the current effect of the keys
 	armed  bool
-	count  int // number of delays; only the last one arms the keys
+	count  int // number of delays; only the end of the last delay arms the keys
 	since  time.Time
 }
 
 // scheduler delivers a message after a delay.
 type scheduler func(time.Duration, tea.Msg) tea.Cmd
 
-// armMsg ends a delay.
+// armMsg reports the end of a delay; count is the delay's number.
 type armMsg struct{ count int }
 
 // disarm makes the keys inert for one delay from now.
@@ -42,8 +42,9 @@ func (g *keyGuard) disarmOnChange(stake string, now time.Time) tea.Cmd {
 	return g.disarm(now)
 }
 
-// arm ends a delay, if it is the last one. If the delay took more than twice its time,
-// the screen was stuck, and a new delay starts.
+// arm arms the keys at the end of the last delay; it ignores earlier delays. If the delay
+// took more than twice its time, the program was stuck and may not have received keys
+// typed meanwhile: a new delay starts.
 func (g *keyGuard) arm(m armMsg, now time.Time) tea.Cmd {
 	switch {
 	case m.count != g.count:

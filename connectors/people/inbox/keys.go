@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// press handles one key. Moving, reading and closing always work; keys that decide,
-// or that lead to a decision, are dropped while the keys are inert.
+// press handles one key. Moving, reading and closing always work. While the guard is not
+// armed, press drops the keys that decide or lead to a decision.
 func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	name := key.String()
 	m.news = ""
@@ -41,11 +41,11 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	return m.runKey(name)
 }
 
-// ready reports whether a key may decide: it was pressed, not held down, and its
-// request has been on the screen for a while.
+// ready reports whether a key may decide: the guard is armed, and the key was pressed
+// anew, not held down.
 func (m *model) ready(key tea.KeyPressMsg) bool { return m.guard.armed && !key.IsRepeat }
 
-// move moves the selection or the text, and reports whether the key was for that.
+// move moves the selection or scrolls the text, and reports whether the key does that.
 func (m *model) move(name string) bool {
 	v := m.top()
 	switch name {
@@ -54,7 +54,7 @@ func (m *model) move(name string) bool {
 	case "right", "tab":
 		return m.changeChoice(1)
 	}
-	leap := max(1, m.frame().body-1) // keeps one row of the last page in view
+	leap := max(1, m.frame().body-1) // one row of the previous page stays in view
 	by, ok := map[string]int{
 		"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -leap, "pgdown": leap, "space": leap,
 		"home": -len(v.page.rows) - len(m.requests.order), "end": len(v.page.rows) + len(m.requests.order),

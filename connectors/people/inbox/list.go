@@ -11,11 +11,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// item is a request on this screen.
+// item is a request in the list.
 type item struct {
 	schemas.Prompt
 	sending    bool   // an answer is being sent
-	notice     string // result of the last answer from here
+	notice     string // the reason why the last answer from this screen did not count
 	contentKey string // equal for identical requests
 }
 
@@ -29,7 +29,7 @@ type requestList struct {
 	selected string
 }
 
-// position returns the index in the order at which a new item belongs.
+// position returns the index in order at which a new item belongs.
 func (b *requestList) position(i *item) int {
 	at, _ := slices.BinarySearchFunc(b.order, i, func(key string, i *item) int {
 		if c := b.items[key].Request.CreatedAt.Compare(i.Request.CreatedAt); c != 0 {
@@ -41,7 +41,7 @@ func (b *requestList) position(i *item) int {
 }
 
 // apply stores a version of a request. An older version changes nothing, and a decided
-// request stays decided. If this version ended the request, apply returns its item.
+// request stays decided. If this version ended a listed request, apply returns its item.
 func (b *requestList) apply(p schemas.Prompt) (ended *item) {
 	i := b.items[p.Key()]
 	switch {
@@ -82,8 +82,8 @@ func (b *requestList) move(by int) {
 	}
 }
 
-// prune removes the ended requests for which looked returns false, because the screen no
-// longer shows them.
+// prune removes the ended requests that the screen no longer shows: looked reports whether
+// it shows an item.
 func (b *requestList) prune(looked func(*item) bool) {
 	for key, i := range b.items {
 		if !i.open() && !i.sending && !looked(i) {
@@ -109,8 +109,8 @@ func (b *requestList) countOpen() int {
 // maxBatch is the maximum number of requests in one batch.
 const maxBatch = 50
 
-// alike returns the keys of the pending requests identical to i, oldest first, at
-// most maxBatch.
+// alike returns the keys of the pending requests identical to i, and of i itself, oldest
+// first, at most maxBatch.
 func (b *requestList) alike(i *item) (keys []string) {
 	for _, key := range b.order {
 		if other := b.items[key]; other.open() && other.contentKey == i.contentKey {
@@ -146,8 +146,8 @@ func partsOf(p *schemas.Prompt) []people.Part {
 	})
 }
 
-// combineParts returns the text of several requests: first the parts that all have in
-// common, then the other parts of each. No part is left out.
+// combineParts returns the text of several requests: first the parts that all requests
+// have in common, then the other parts of each request. It leaves no part out.
 func combineParts(all [][]people.Part) []people.Part {
 	var shared, text []people.Part
 	for _, part := range all[0] {

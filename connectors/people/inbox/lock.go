@@ -10,22 +10,22 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The lock is renewed every few seconds, as long as the last input is at most a minute
-// old and the window has the focus.
+// The lock is renewed every few seconds while the last input is at most a minute old and
+// the window has the focus.
 const (
 	renewEvery  = 5 * time.Second
 	thereFor    = 60 * time.Second
 	lockTimeout = 4 * time.Second
 )
 
-// inputLock is the state of the input lock for which the user asked. It covers one
+// inputLock is the state of the input lock that the user asked for. The lock covers one
 // session.
 type inputLock struct {
 	wanted  string // the wanted session; empty: no lock is wanted
-	held    string // the session whose lock nod has granted, or may have granted
+	held    string // the session whose lock this screen holds, as far as it knows
 	calling bool
 	renewed time.Time
-	typed   time.Time // the last real input
+	typed   time.Time // the last key press or paste
 	focused bool
 	notice  string // the reason why the lock is not held
 }
@@ -38,8 +38,8 @@ type lockReplyMsg struct {
 	err     error
 }
 
-// toggleLock sets that the user wants the lock of the selected request's session or, if
-// they already want a lock, that they want none.
+// toggleLock makes the lock of the selected request's session the wanted lock. If a lock
+// is wanted already, no lock is wanted afterwards.
 func (m *model) toggleLock() {
 	m.lock.notice = ""
 	if m.lock.wanted != "" {
@@ -51,7 +51,8 @@ func (m *model) toggleLock() {
 	}
 }
 
-// syncLock acquires or releases the lock, if its state differs from the wanted one.
+// syncLock acquires or releases the lock if its state is not the wanted one. While the
+// user is away, no lock is wanted.
 func (m *model) syncLock() tea.Cmd {
 	want := m.lock.wanted
 	if !m.lock.focused || m.clock().Sub(m.lock.typed) > thereFor {
@@ -74,7 +75,7 @@ func (m *model) renewLock() tea.Cmd {
 	if m.lock.calling || m.lock.held == "" || m.clock().Sub(m.lock.renewed) < renewEvery {
 		return nil
 	}
-	return m.changeLock(schemas.PresenceLock, m.lock.held) // this also takes back a lock that was lost
+	return m.changeLock(schemas.PresenceLock, m.lock.held) // this also reacquires a lock whose lease has ended
 }
 
 func (m *model) changeLock(op schemas.PresenceOp, session string) tea.Cmd {

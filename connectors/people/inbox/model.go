@@ -28,17 +28,17 @@ type model struct {
 
 	width, height int
 	requests      requestList
-	views         []*view // the list, and the views above it
+	views         []*view // views[0] is the list; the last view receives the keys
 	guard         keyGuard
 	standing      standingList
 	lock          inputLock
-	news          string // the last outcome of a request that is not on the screen
+	news          string // the outcome of the last request that ended while not on the screen
 
-	skew       time.Duration // how far the broker's clock is ahead
+	skew       time.Duration // how far the broker's clock is ahead of this machine's
 	skewKnown  bool
 	refreshing bool // a refresh is under way
 	offline    bool // the last refresh failed to reach nod
-	reached    bool // nod has answered once
+	reached    bool // nod has replied at least once
 	closing    bool
 	touched    bool // a key was pressed, so the user chose the selection
 }
@@ -50,10 +50,10 @@ func newModel(ctx context.Context, o Options, clock func() time.Time, after sche
 	}
 }
 
-// now is the broker's time.
+// now returns the broker's time.
 func (m *model) now() time.Time { return m.clock().Add(m.skew) }
 
-// Init starts the ticks and reads nod's state.
+// Init starts the ticks and the first query to nod.
 func (m *model) Init() tea.Cmd { return tea.Batch(m.tick(), m.refresh(), m.relayout()) }
 
 func (m *model) tick() tea.Cmd { return m.after(time.Second, tickMsg{}) }
@@ -122,8 +122,8 @@ func (m *model) relayout() tea.Cmd {
 	return tea.Batch(first, m.guard.disarmOnChange(m.keyEffect(), m.clock()))
 }
 
-// keyEffect identifies the effect of the keys. When it changes, the keys decide nothing
-// for a moment.
+// keyEffect returns a text that changes when pressing a key would have another effect.
+// After a change the keys decide nothing for a moment.
 func (m *model) keyEffect() string {
 	var b strings.Builder
 	top := m.top()
@@ -134,8 +134,8 @@ func (m *model) keyEffect() string {
 	return b.String()
 }
 
-// applyVersion stores a version of a request. If it ended a request that is not on the
-// screen, the outcome is shown as news.
+// applyVersion stores a version of a request. If the version ended a request that is not
+// on the screen, the outcome becomes the news.
 func (m *model) applyVersion(p schemas.Prompt) {
 	ended := m.requests.apply(p)
 	if ended == nil {
@@ -146,7 +146,7 @@ func (m *model) applyVersion(p schemas.Prompt) {
 	}
 }
 
-// onScreen reports whether a view on the screen shows a request.
+// onScreen reports whether one of the open views shows a request.
 func (m *model) onScreen(i *item) bool {
 	return slices.ContainsFunc(m.views, func(v *view) bool { return slices.Contains(m.itemsOf(v), i) })
 }

@@ -98,7 +98,7 @@ func TestKeysRestAfterAChange(t *testing.T) {
 	r.types("y")
 	r.Empty(r.said())
 
-	r.at = r.at.Add(3 * inert) // the screen stood still: keys typed meanwhile are still to come
+	r.at = r.at.Add(3 * inert) // the program was stuck: keys typed meanwhile have not arrived yet
 	r.hears(armMsg{r.m.guard.count})
 	r.types("y")
 	r.Empty(r.said())
@@ -151,7 +151,8 @@ func TestPastingDecidesNothing(t *testing.T) {
 	r.Equal("as\x1b[2Jsaid", r.said()[0].Message)
 }
 
-// A decision elsewhere replaces the buttons at once, in every view.
+// A decision that was made elsewhere is shown at once, in every view, and the answering
+// keys disappear.
 func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 	for name, keys := range map[string][]string{
 		"list": nil, "full": {"v"}, "rule": {"s"}, "full and rule": {"v", "s"}, "reason": {"r", "y"}, "reason over full": {"v", "r", "y"},
@@ -168,7 +169,7 @@ func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 			r.saysNot("y once", "n deny", "allow with this rule", "tell the agent why")
 			r.presses("y", "n", "enter", "y")
 			r.Empty(r.said())
-			p.Revision += 99 // a version from before the decision
+			p.Revision += 99 // a newer version that lacks the decision
 			r.hears(shownMsg{p})
 			r.says("⛔ Denied")
 			r.saysNot("n deny")
@@ -252,7 +253,7 @@ func TestNodIsAwayAndBack(t *testing.T) {
 	r.Equal(first.PendingID, r.said()[0].PendingID)
 }
 
-// A request that nod no longer knows disappears from the list.
+// A request that nod no longer keeps disappears from the list.
 func TestWhatIsGoneLeaves(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := r.asks(runs("1", "ls"))

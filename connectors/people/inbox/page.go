@@ -6,13 +6,13 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// page is text that may be longer than the screen. It tracks how many rows from the
-// beginning have been in view without a gap.
+// page is text that may be longer than the screen. It tracks how many rows, from the first
+// row on and without a gap, have been in view.
 type page struct {
-	id    string // changes when the text changes
+	id    string // the layoutID of the text
 	rows  []string
 	width int
-	draws bool // the terminal's cells can hold every row
+	draws bool // the terminal can draw every row in full
 	fits  bool // all rows were in view at once at the last layout
 	top   int  // the first row in view
 	seen  int  // rows[:seen] have been in view
@@ -27,7 +27,7 @@ func (p *page) setRows(rows []string, width int) {
 	*p = page{rows: rows, width: width, draws: drawable(rows, width)}
 }
 
-// markSeen records the rows that are in view if height rows fit on the screen.
+// markSeen records which rows are in view on a screen with room for height rows.
 func (p *page) markSeen(height int) {
 	p.fits = len(p.rows) <= height
 	p.top = max(0, min(p.top, len(p.rows)-height))
@@ -36,7 +36,7 @@ func (p *page) markSeen(height int) {
 	}
 }
 
-// visibleRows returns the rows that are in view if height rows fit on the screen.
+// visibleRows returns the rows that are in view on a screen with room for height rows.
 func (p *page) visibleRows(height int) []string {
 	top := max(0, min(p.top, len(p.rows)))
 	return p.rows[top:min(len(p.rows), top+max(0, height))]
@@ -45,9 +45,9 @@ func (p *page) visibleRows(height int) []string {
 // allSeen reports whether every row has been in view, with nothing cut off.
 func (p *page) allSeen() bool { return p.draws && p.seen == len(p.rows) }
 
-// drawable reports whether a screen of width columns shows rows in full. Rows that
-// are too wide are cut off, and characters that combine into one of more than four
-// cells are lost.
+// drawable reports whether a screen of width columns shows rows in full. A terminal cuts
+// off a row that is too wide, and loses characters that combine into one of more than four
+// cells.
 func drawable(rows []string, width int) bool {
 	return !slices.ContainsFunc(rows, func(row string) bool {
 		return !drawableBy(ansi.DecodeSequence[string], row, width) || !drawableBy(ansi.DecodeSequenceWc[string], row, width)
@@ -55,7 +55,7 @@ func drawable(rows []string, width int) bool {
 }
 
 // drawableBy reports whether a terminal can draw row in room columns. decode measures the
-// row, as terminals with or without support for grapheme clusters do.
+// row, as terminals with or without support for grapheme clusters measure it.
 func drawableBy(decode func(string, byte, *ansi.Parser) (string, int, int, byte), row string, room int) bool {
 	var state byte
 	for row != "" {

@@ -18,8 +18,8 @@ import (
 
 var start = time.Date(2026, 2, 8, 9, 30, 0, 0, time.UTC)
 
-// rig is a screen without a terminal: it takes messages and records the drawn screen
-// and the desk's calls. Its clock moves only if a test moves it.
+// rig is a screen without a terminal. A test sends messages to it, and reads the drawn
+// screen and the calls to its desk. Its clock moves only if the test moves it.
 type rig struct {
 	*require.Assertions
 	t      testing.TB
@@ -71,7 +71,7 @@ func (r *rig) does(cmd tea.Cmd) {
 	}
 }
 
-// returns runs the calls that were put off.
+// returns runs the calls that the rig put off while slow was set.
 func (r *rig) returns() {
 	r.slow = false
 	later := r.later
@@ -81,7 +81,7 @@ func (r *rig) returns() {
 	}
 }
 
-// rests ends the keys' delay.
+// rests lets time pass until the keys are armed.
 func (r *rig) rests() {
 	for !r.m.guard.armed {
 		r.at = r.at.Add(inert)
@@ -89,7 +89,7 @@ func (r *rig) rests() {
 	}
 }
 
-// ticks lets a number of seconds pass.
+// ticks lets a number of seconds pass, with a tick for each.
 func (r *rig) ticks(seconds int) {
 	for range seconds {
 		r.at = r.at.Add(time.Second)
@@ -128,14 +128,14 @@ func (r *rig) presses(keys ...string) {
 	}
 }
 
-// asks sends a new request.
+// asks stores a version of a request in the desk and sends it to the screen.
 func (r *rig) asks(p schemas.Prompt) schemas.Prompt {
 	r.desk.prompts[p.Key()] = &p
 	r.hears(shownMsg{p})
 	return p
 }
 
-// ends sends a decision made elsewhere.
+// ends stores a decision that was made elsewhere, and sends it to the screen.
 func (r *rig) ends(p schemas.Prompt, d schemas.Decision) {
 	d.SessionID, d.PendingID, d.DecidedAt = p.SessionID, p.PendingID, r.at
 	p.Revision, p.Decision = p.Revision+10, &d
@@ -143,7 +143,7 @@ func (r *rig) ends(p schemas.Prompt, d schemas.Decision) {
 	r.hears(shownMsg{p})
 }
 
-// screen is the terminal's content: drawn into cells, as the program does it.
+// screen returns the terminal's content, drawn into cells as the program draws it.
 func (r *rig) screen() string {
 	view := r.m.View()
 	buf := uv.NewScreenBuffer(r.m.width, r.m.height)
@@ -169,10 +169,10 @@ func (r *rig) saysNot(texts ...string) {
 	}
 }
 
-// said are the answers that reached the desk.
+// said returns the answers that reached the desk.
 func (r *rig) said() []schemas.Answer { return r.desk.answers }
 
-// runs is a request to run a command.
+// runs returns a request to run a command.
 func runs(id, command string) schemas.Prompt {
 	details, err := json.Marshal(map[string]string{"command": command, "cwd": "/home/ann/app"})
 	if err != nil {
@@ -194,7 +194,7 @@ func prompt(id string, req schemas.Request) schemas.Prompt {
 	}
 }
 
-// desk is a nod in memory, for which the first answer counts.
+// desk is an in-memory stand-in for nod. The first answer to a request counts.
 type desk struct {
 	prompts map[string]*schemas.Prompt
 	now     func() time.Time
@@ -202,7 +202,7 @@ type desk struct {
 	holds   []schemas.Presence
 	away    bool
 	refuses *schemas.Error
-	holder  string // the other holder of the lock
+	holder  string // another person who holds the lock; may be empty
 }
 
 var _ people.Desk = (*desk)(nil)
@@ -270,7 +270,7 @@ func (d *desk) Hold(_ context.Context, p schemas.Presence) (schemas.Lock, error)
 	return schemas.Lock{Granted: p.Op == schemas.PresenceLock, Holder: "Ann", ClientID: p.ClientID}, nil
 }
 
-// held are the operations on the lock, such as "lock session-1".
+// held returns the operations on the lock, such as "lock session-1".
 func (d *desk) held() (all []string) {
 	for _, p := range d.holds {
 		all = append(all, string(p.Op)+" "+p.SessionID)

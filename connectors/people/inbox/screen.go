@@ -18,8 +18,8 @@ type frame struct {
 	body, footer int // rows
 }
 
-// frame returns the division of the screen. It must not depend on whether an allow is
-// barred, because that depends on the rows in view.
+// frame returns the division of the screen. It must not depend on allowBarrier, which
+// depends on the rows in view.
 func (m *model) frame() frame {
 	f := frame{footer: len(m.footer(""))}
 	room := m.height - 2 - f.footer // 2: the title and the line above the body
@@ -70,7 +70,7 @@ func (m *model) idle() string {
 func bold(s string) string { return ansi.NewStyle().Bold().Styled(s) }
 func dim(s string) string  { return ansi.NewStyle().Faint().Styled(s) }
 
-// title returns the first row, which names the open view.
+// title returns the first row of the screen, which names the open view.
 func (m *model) title() string {
 	left := fmt.Sprintf(" nod inbox · %d waiting", m.requests.countOpen())
 	v := m.textView()
@@ -92,8 +92,9 @@ func (m *model) title() string {
 	return ansi.NewStyle().Bold().Reverse(true).Styled(ansi.Truncate(left, m.width, ""))
 }
 
-// listRows returns the rows of the list around the selection: as many as the selected
-// request leaves free, and at least one.
+// listRows returns the rows of the list around the selection: as many as leave room for the
+// whole text of the selected request or, if there is no such room or the request has ended,
+// a quarter of the rows; at least one.
 func (m *model) listRows(room int) []string {
 	if len(m.requests.order) == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 
 // StandingAnswers lists and revokes standing answers.
 type StandingAnswers interface {
-	// Grants lists the standing answers of one session or, if session is empty, of all.
-	// Ended ones are included for a while.
+	// Grants lists the standing answers of one session or, if session is empty, of all
+	// sessions, including some that ended recently.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
 	// Revoke ends a standing answer for an approver. It fails with FORBIDDEN if the user
 	// may not end it.
@@ -27,11 +27,10 @@ type standingList struct {
 	all    []schemas.StandingAnswer // in force, the newest first
 	read   bool
 	busy   bool   // a standing answer is being ended
-	notice string // result of the last revocation, or why there is no list
+	notice string // the result of the last revocation, or the reason why there is no list
 }
 
-// standingMsg is a list of standing answers, with the result of a revocation if one
-// was made.
+// standingMsg is a list of standing answers. After a revocation, said is its result.
 type standingMsg struct {
 	all  []schemas.StandingAnswer
 	said string
@@ -73,7 +72,7 @@ func (m *model) revokeSelected() tea.Cmd {
 	})
 }
 
-// applyStanding shows a list, or the error that came instead.
+// applyStanding shows a list or, if nod returned an error instead, the error.
 func (m *model) applyStanding(msg standingMsg) {
 	m.standing.busy = false
 	if m.standing.notice = msg.said; msg.err != nil {
@@ -97,7 +96,7 @@ func (m *model) selectedStanding() *schemas.StandingAnswer {
 	return nil
 }
 
-// layOutStanding gives the list its text and scrolls to the selection.
+// layOutStanding lays out the list and scrolls to the selection.
 func (m *model) layOutStanding(v *view) {
 	v.choice = max(0, min(v.choice, len(m.standing.all)-1))
 	var rows []string
@@ -161,9 +160,8 @@ func (m *model) standingKeys() (all []key) {
 	return append(all, key{"esc", "back"})
 }
 
-// standingEffect identifies the effect of the keys in this view: the standing answer that
-// x would end, and whether one is being ended already. A change makes the keys inert for
-// a moment.
+// standingEffect is the part of keyEffect for this view: the standing answer that x would
+// end, and whether a revocation is under way.
 func (m *model) standingEffect() string {
 	if g := m.selectedStanding(); g != nil {
 		return fmt.Sprint(g.GrantID, m.standing.busy)

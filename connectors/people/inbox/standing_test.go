@@ -28,7 +28,8 @@ func (l *standingStub) Revoke(_ context.Context, g *schemas.StandingAnswer, user
 	return l.err
 }
 
-// standing shows the list with a grant and a newer denial.
+// standing returns a screen, and its stub with a grant, a newer denial and a grant that has
+// ended.
 func standing(t *testing.T, width, height int) (*rig, *standingStub) {
 	r := newRig(t, width, height)
 	by := schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}
@@ -45,7 +46,7 @@ func standing(t *testing.T, width, height int) (*rig, *standingStub) {
 	return r, l
 }
 
-// Grants and denials are in one list, the newest first, and a key ends each.
+// Grants and denials are in one list, the newest first. The key x ends the selected one.
 func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	r, l := standing(t, 120, 30)
 	r.says("g standing answers")

@@ -9,10 +9,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// walker is Ann at the screen with one request.
+// walker is a peopletest.Person at a screen with one request.
 type walker struct{ *rig }
 
-// Nothing can be allowed or remembered unless the screen has shown its rule.
+// No lasting answer can be given before the screen has shown its exact rule.
 func TestNothingLastsUnseen(t *testing.T) {
 	for _, size := range []struct{ width, height int }{{100, 40}, {60, 24}} {
 		peopletest.NothingLastsUnseen(t, 8, peopletest.Lasts{Rules: true, Agents: true}, func(n int) peopletest.Person {
@@ -25,7 +25,8 @@ func TestNothingLastsUnseen(t *testing.T) {
 	}
 }
 
-// Sees is the terminal's text, without the parts that differ between identical requests.
+// Sees returns the terminal's text without the request's id, which differs between
+// requests that are otherwise identical.
 func (w walker) Sees() string {
 	id := w.m.requests.order[0]
 	_, pending, _ := strings.Cut(id, ".")
@@ -58,7 +59,7 @@ func TestAnAnswerIsAboutTheCallsOnTheScreen(t *testing.T) {
 		r.asks(p)
 		r.says("×3 · 3 identical calls wait: allow once lets these 3 run", "CALLS", "y once ×3")
 		p.Waiters, p.Waiting, p.Revision = 4, 4, 2
-		r.desk.prompts[p.Key()] = &p // nod counts one more, and has not sent it
+		r.desk.prompts[p.Key()] = &p // nod counts one more call, and has not sent this version yet
 		r.presses(keys...)
 		r.Equal(3, r.said()[0].Waiters, keys)
 

@@ -26,7 +26,7 @@ const (
 // view is a layer of the screen.
 type view struct {
 	kind   kind
-	keys   []string // keys of the requests in it; browse shows the selection instead
+	keys   []string // keys of the requests in the view; browse shows the selection instead
 	page   page
 	choice int    // index in the choices or the standing answers
 	typed  []rune // for reason and word
@@ -39,13 +39,14 @@ const maxTyped = 2000
 // top returns the view that receives the keys.
 func (m *model) top() *view { return m.views[len(m.views)-1] }
 
-// takesText reports whether a view takes text.
+// takesText reports whether the user types a text in a view.
 func (v *view) takesText() bool { return v.kind == reason || v.kind == word }
 
 // showsRequests reports whether a view shows requests in full.
 func (v *view) showsRequests() bool { return v.kind == browse || v.kind == full || v.kind == batch }
 
-// textView returns the view whose text is on the screen.
+// textView returns the view whose text is on the screen. A view that takes text has no
+// text of its own: the text of the view below it stays.
 func (m *model) textView() *view {
 	n := len(m.views) - 1
 	for m.views[n].takesText() {
@@ -59,7 +60,7 @@ func (m *model) open(k kind, keys []string) { m.views = append(m.views, &view{ki
 // back closes the top view, unless it is the list.
 func (m *model) back() { m.views = m.views[:max(1, len(m.views)-1)] }
 
-// itemsOf returns the items of a view's requests that are still in the list.
+// itemsOf returns the items of a view's requests, except requests that have left the list.
 func (m *model) itemsOf(v *view) (items []*item) {
 	if v.kind == browse {
 		if i := m.requests.current(); i != nil {
@@ -113,13 +114,13 @@ func (m *model) layOut(v *view) {
 		top := v.page.top
 		text := people.Layout(fixedWidthParts(m.text(v, items)), m.width)
 		v.page.setRows(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), m.width)
-		if v.page.id = id; len(pending(items)) == 0 { // the request has ended: reading on is not required
+		if v.page.id = id; len(pending(items)) == 0 { // the request has ended: it need not be read to its end
 			v.page.top, v.page.seen = top, len(v.page.rows)
 		}
 	}
 }
 
-// layoutID identifies a view's text: it changes when the text changes.
+// layoutID returns a text that changes when a view's text or its layout may change.
 func (m *model) layoutID(v *view, items []*item) string {
 	id := fmt.Sprint(m.width, " ", v.choice)
 	for _, i := range items {
@@ -158,8 +159,8 @@ type choice struct {
 	option schemas.Option
 }
 
-// choices returns the choices of a request: for each rule that can be remembered, a
-// choice that allows it for the session, and the request's other options.
+// choices returns the choices of a request: for each rule that nod can store, a choice
+// that allows it for the session, then the options other than allow once and deny once.
 func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
 	if p.Request.Kind != schemas.KindPermission && may { // a permission lasts for the session anyway
@@ -198,7 +199,7 @@ func (c choice) text(p *schemas.Prompt) []people.Part {
 	}
 }
 
-// paste adds text to the typed text, in a view that takes text.
+// paste adds text to the typed text. In a view that takes no text it does nothing.
 func (v *view) paste(text string) {
 	if v.takesText() {
 		v.typed = append(v.typed, []rune(text)...)

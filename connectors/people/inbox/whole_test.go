@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostile are commands that try to hide a part of themselves.
+// hostile holds commands that try to hide a part of themselves, and a plain one.
 var hostile = map[string]string{
 	"plain":                "ls",
 	"bidi":                 "rm -rf \u202e/ #\u2066 sl\u2069",
@@ -49,7 +49,7 @@ func (w witness) look(r *rig) {
 	}
 }
 
-// rowsOfAll are the rows of a request's text.
+// rowsOfAll returns the rows of a request's text.
 func rowsOfAll(p *schemas.Prompt, width int) (rows []string) {
 	for row := range strings.SplitSeq(people.Layout(fixedWidthParts(partsOf(p)), width), "\n") {
 		rows = append(rows, strings.TrimRight(row, " "))
@@ -60,8 +60,8 @@ func rowsOfAll(p *schemas.Prompt, width int) (rows []string) {
 // unseen reports whether any of rows was never on the terminal.
 func (w witness) unseen(rows []string) bool { return w.seen(rows, 0) < len(rows) }
 
-// seen returns the index of the first row that was never on the terminal, or len(rows).
-// It takes the first from rows as shown.
+// seen returns the index of the first row that was never on the terminal, or len(rows). It
+// does not check rows[:from], which the caller knows to have been shown.
 func (w witness) seen(rows []string, from int) int {
 	for from < len(rows) && w[rows[from]] {
 		from++
@@ -108,8 +108,7 @@ func TestNothingIsAllowedUnseen(t *testing.T) {
 	}
 }
 
-// A user can allow a request that the terminal can draw as soon as its last row was on
-// the screen, and not before.
+// A user can allow a request as soon as its last row has been on the screen, and not before.
 func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 	for name, command := range hostile {
 		for _, size := range sizes {

@@ -28,7 +28,7 @@ func denied(s *stage) {
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// reason is the reason of a denial. As a reply to a question it answers nothing.
+// reason is a reason for a denial. As a mere reply to a question it must answer nothing.
 const reason = "use make clean"
 
 func deniedWithReason(s *stage) {
@@ -94,8 +94,8 @@ func foreign(s *stage) {
 	s.pending(p)
 }
 
-// forged presses buttons with made-up data, and with the data of another message's
-// button.
+// forged presses buttons with made-up data, and with the data of a button of another
+// message.
 func forged(s *stage) {
 	p, _, m := s.shown("make")
 	other, _, n := s.shown("rm -rf /")
@@ -139,7 +139,7 @@ func late(s *stage) {
 	}
 }
 
-// unclear are texts that must not answer a question, even in reply to it.
+// unclear lists texts that must not answer a question, even in reply to its message.
 var unclear = []string{
 	"yes please", "yes, but not in production", "not yes", "no yes", "yes no", "do not approve", "don't", "disallow",
 	"allow", "approve", "ok", "ye", "y", "yess", "yes.", "yes!", "yes 7F3K", "YES SIR", "yes\nno", "y e s", "уes", "ｙｅｓ", "yes\u200b",

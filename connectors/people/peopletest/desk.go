@@ -11,13 +11,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// desk is an in-memory nod, as a connector sees it. Ann and Bob may answer the requests
-// that are routed to them. The first answer counts. The desk can be made unreachable.
+// desk is an in-memory stand-in for nod. Ann and Bob may answer the requests that are
+// routed to them. The first answer counts. The desk can be made unreachable.
 type desk struct {
 	mu        sync.Mutex
 	entries   map[string]*entry
 	count     int
-	back      chan struct{} // nil while nod is reachable; closed once it is again
+	back      chan struct{} // nil while nod is reachable; closed when it becomes reachable again
 	conflicts int
 }
 
@@ -32,7 +32,7 @@ type entry struct {
 func newDesk() *desk { return &desk{entries: map[string]*entry{}} }
 
 // ask stores a request that is routed to recipients, and returns the prompt for the first
-// of them.
+// recipient.
 func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -44,7 +44,7 @@ func (d *desk) ask(r schemas.Request, recipients ...string) schemas.Prompt {
 	}
 	digest, err := schemas.Digest(&r)
 	if err != nil {
-		panic(err) // the test's own request
+		panic(err) // the test itself is broken
 	}
 	e := &entry{Prompt: schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: uint64(d.count), Agent: "local",
@@ -75,7 +75,7 @@ func (e *entry) decide(outcome schemas.Outcome, o schemas.Option, by schemas.By,
 	}
 }
 
-// now returns a request in its present state, with its decision if there is one.
+// now returns p with the decision of its request, if there is one.
 func (d *desk) now(p schemas.Prompt) schemas.Prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,8 +120,8 @@ func (d *desk) come() {
 	d.back = nil
 }
 
-// there waits until nod is reachable, as a call over the bus does. It fails with
-// UNAVAILABLE if ctx ends first.
+// there waits until nod is reachable, as a call over the bus does. It returns UNAVAILABLE
+// if ctx ends first.
 func (d *desk) there(ctx context.Context) error {
 	d.mu.Lock()
 	back := d.back
@@ -176,7 +176,7 @@ func (d *desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	return schemas.Decision{}, schemas.Errorf(schemas.CodeConflict, "already decided").WithDecision(e.Decision)
 }
 
-// contradicted returns the number of answers that contradicted the decision.
+// contradicted returns the number of answers that contradicted a stored decision.
 func (d *desk) contradicted() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

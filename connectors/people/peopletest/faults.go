@@ -36,7 +36,7 @@ func faults(s *stage) {
 	}
 }
 
-// sameError compares the error with the one that is expected after a fault, in the fields
+// sameError requires that err equals want, the error expected after a fault, in the fields
 // on which the worker's retry depends.
 func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.t.Helper()
@@ -47,8 +47,8 @@ func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.noSecretIn(err.Error())
 }
 
-// repeatedPrompt requires that a message which may be in the chat twice has a notice of
-// that, even after the request has ended, and that any other message has no such notice.
+// repeatedPrompt requires that a prompt which may be in the chat twice has a notice about
+// this, even after the request has ended, and that any other prompt has no such notice.
 func repeatedPrompt(s *stage) {
 	_, _, once := s.shown("make")
 	s.NotContains(once.Text, "again")
@@ -82,8 +82,8 @@ func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message)
 	return p, ref, s.last(Ann)
 }
 
-// endedPrompt requires that the outcome comes in a new message without choices if the
-// worker has no handle of the question's message.
+// endedPrompt requires that Prompt sends the outcome of a decided request in a message
+// without choices. A worker does this if it has no Ref of the question's message.
 func endedPrompt(s *stage) {
 	p := s.desk.ask(call("rm -rf build"), Ann)
 	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"})
@@ -97,9 +97,9 @@ func endedPrompt(s *stage) {
 	s.Empty(m.Choices)
 }
 
-// unknownMessage shows a question in two messages; the worker knows only the second. Ann
-// answers the first. Her answer counts or, if the request was decided before, she reads
-// the outcome. Either way the first message loses its choices.
+// unknownMessage shows a question in two messages; the worker knows only the second Ref.
+// Ann answers the first message. Her answer counts or, if the request was decided before,
+// she reads the outcome. In both cases the first message loses its choices.
 func unknownMessage(s *stage) {
 	for _, decided := range []bool{false, true} {
 		p, _, first := s.shown("make")
@@ -118,7 +118,7 @@ func unknownMessage(s *stage) {
 }
 
 // tooLong requires that a command can be allowed only if its message shows every byte of
-// it.
+// the command.
 func tooLong(s *stage) {
 	for _, n := range []int{100, 1000, 2000, 3000, 3500, 3900, 4000, 4200, 20000, 100000} {
 		command := "echo begin " + strings.Repeat("x", n) + " end-" + strings.Repeat("y", 20)
@@ -166,8 +166,7 @@ func hostile(s *stage) {
 	}
 }
 
-// apart requires that a fault in one person's chat does not keep other persons' messages
-// back.
+// apart requires that a fault in one person's chat does not delay messages to other people.
 func apart(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.Break(Blocked)

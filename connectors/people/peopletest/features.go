@@ -16,7 +16,7 @@ type Features struct {
 	Replies      bool // a reply of yes or no to a message answers it
 	Edits        bool // sent messages can be changed; the carrier is a people.Reviser
 	Reasons      bool // a denial can carry the person's reason
-	Scopes       bool // an answer can outlive its call by a rule of nod's
+	Scopes       bool // an answer can allow later calls by a rule that nod stores
 	AgentOptions bool // an answer can choose an option that the agent itself remembers
 }
 
@@ -38,7 +38,7 @@ func (f Features) declared() map[feature]bool {
 	}
 }
 
-// absences holds, for each feature, the test that the channel does not have it.
+// absences holds, for each feature, a test that fails if the channel has the feature.
 var absences = map[feature]func(*stage){
 	buttons:      noButtons,
 	replies:      noReplies,
@@ -74,7 +74,8 @@ func noReplies(s *stage) {
 	s.pending(p)
 }
 
-// noEdits requires that Settle leaves the prompt's message alone and sends another.
+// noEdits requires that Settle leaves the prompt's message as it is and sends another
+// message.
 func noEdits(s *stage) {
 	_, can := s.carrier.(people.Reviser)
 	s.False(can, undeclared)

@@ -13,12 +13,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Person is a user who is shown one question on a channel.
+// Person is a user to whom a channel shows one question.
 type Person interface {
-	// Sees returns everything that the person can read now: the question and the labels
-	// of everything that can be pressed. Text beyond the edge of the screen is left out.
+	// Sees returns everything that the person can read now: the question and the labels of
+	// the controls. It leaves out text beyond the edge of the screen.
 	Sees() string
-	// May returns everything that the person can press now, each with its own label.
+	// May returns the controls that the person can press now, each with its own label.
 	May() []Pressable
 	// Press presses the control with this label. It returns once the channel has shown
 	// the effect, or nod has received the answer.
@@ -40,13 +40,14 @@ type Pressable struct {
 	Chooses bool
 }
 
-// Lasts holds the kinds of lasting answers that a channel offers.
+// Lasts names the kinds of lasting answers that a channel offers.
 type Lasts struct {
-	Rules  bool // rules of nod's
+	Rules  bool // rules that nod stores
 	Agents bool // options that the agent itself remembers
 }
 
-// The question offers two rules of nod's, and two options that the agent remembers.
+// The question offers two rules that nod can store, and two options that the agent
+// remembers.
 var (
 	lastingRules = []schemas.Reach{
 		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"git", "status"}, Project: "/workspace"}}},
@@ -58,22 +59,22 @@ var (
 	}
 )
 
-// lastingRequest is a request with options that last.
+// lastingRequest returns a request with options that the agent remembers.
 func lastingRequest() schemas.Request {
 	r := call("git status")
 	r.Options = append(schemas.DefaultOptions(), lastingOptions...)
 	return r
 }
 
-// UnseenPrompt is a question whose answer may outlive this call. n distinguishes the
-// questions of one test.
+// UnseenPrompt returns a question whose answer may apply to later calls too. n
+// distinguishes the questions of one test.
 func UnseenPrompt(n int) schemas.Prompt {
 	r := lastingRequest()
 	r.Type, r.SessionID, r.PendingID, r.CreatedAt = schemas.TypeRequest, "session-1", fmt.Sprint("unseen-", n), time.Now().UTC()
 	r.Project = "/workspace"
 	digest, err := schemas.Digest(&r)
 	if err != nil {
-		panic(err) // the test's own request
+		panic(err) // the test itself is broken
 	}
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: uint64(n + 1), Agent: "local", Request: r, Digest: digest,
@@ -83,10 +84,10 @@ func UnseenPrompt(n int) schemas.Prompt {
 
 // NothingLastsUnseen tries the controls of a channel in every order of at most depth
 // presses. For each order it calls asks, which shows a new question and returns its
-// Person. Before each answer that outlives its call, the effect must have been on the
-// screen: the exact rule with its scope and its time, or the option that the agent
-// remembers, with a notice that the agent does so. The walk must find a way to every kind
-// of answer in offers, and to no other kind.
+// Person. Just before each press that gives a lasting answer, the screen must show the
+// effect: the exact rule with its scope and its duration, or the option that the agent
+// remembers, with the warning that it does. The test fails unless it finds a way to every
+// kind of lasting answer in offers, and to no other kind.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) Person) {
 	w := walk{t: t, asks: asks, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
 	w.all()
@@ -115,15 +116,15 @@ type walk struct {
 	found map[string]bool
 }
 
-// all tries the shortest orders first. It continues only once from each screen.
+// all tries the shortest orders first. From each different screen it continues only once.
 func (w *walk) all() {
 	for paths := [][]string{nil}; len(paths) > 0; paths = paths[1:] {
 		paths = append(paths, w.step(paths[0])...)
 	}
 }
 
-// step tries one order of presses. If that gave no answer, step returns the orders that
-// continue from the screen reached.
+// step tries one order of presses. If these presses gave no answer, step returns the
+// orders that continue them by one press.
 func (w *walk) step(path []string) (on [][]string) {
 	before, p := w.goes(path)
 	if said := p.Said(); said != nil {
@@ -168,7 +169,8 @@ func labels(all []Pressable) (out []string) {
 	return out
 }
 
-// check compares the effects of an answer with the text that was on the screen before it.
+// check requires that the effect of an answer was in seen, the text on the screen before
+// the last press.
 func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []schemas.Reach) {
 	w.t.Helper()
 	reads := func(one ...string) {

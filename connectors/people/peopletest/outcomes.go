@@ -33,7 +33,7 @@ func settledTwice(s *stage) {
 	read := len(s.Read(Ann))
 	s.settles(ref, ended)
 	s.stop()
-	s.start() // another worker, which has only the ref
+	s.start() // another worker, which knows only the Ref
 	s.settles(ref, ended)
 	s.Contains(s.last(Ann).Text, "Expired")
 	if s.features.Edits {
@@ -42,7 +42,7 @@ func settledTwice(s *stage) {
 	}
 }
 
-// reviser returns the carrier as a people.Reviser. Only channels with Edits have one.
+// reviser returns the carrier as a people.Reviser. Only tests that need Edits may call it.
 func (s *stage) reviser() people.Reviser {
 	s.t.Helper()
 	r, can := s.carrier.(people.Reviser)
@@ -94,8 +94,8 @@ func bothAway(s *stage) {
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// restartedMeanwhile requires that an answer which nod could not store yet survives a
-// restart of the connector.
+// restartedMeanwhile requires that an answer is not lost if nod cannot be reached and the
+// connector restarts meanwhile.
 func restartedMeanwhile(s *stage) {
 	p, _, m := s.shown("make")
 	s.desk.leave()

@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// channel is the notice board of package example with some features taken away.
+// channel is the notice board of package example without some of its features.
 type channel struct {
 	*example.Board
 	has peopletest.Features
@@ -28,7 +28,7 @@ func (c channel) Open(*slog.Logger) people.Carrier {
 	return followUp{example.New(c.Board)}
 }
 
-// followUp sends an outcome as a message of its own.
+// followUp is a carrier that cannot edit: it sends an outcome as a new message.
 type followUp struct{ people.Carrier }
 
 func (f followUp) Settle(ctx context.Context, _ people.Ref, p schemas.Prompt) error {
@@ -69,7 +69,7 @@ func run(t *testing.T, has, declared peopletest.Features) {
 	peopletest.Run(t, declared, func(*testing.T) peopletest.Rig { return channel{example.NewBoard(), has} })
 }
 
-// board are the features of the example.
+// board holds the features of the example.
 var board = peopletest.Features{Buttons: true, Replies: true, Edits: true}
 
 // A channel passes with any set of features that it declares truthfully.
@@ -87,7 +87,8 @@ func TestChannelsWithFewerFeatures(t *testing.T) {
 	}
 }
 
-// wrong declares a feature too few or too many, and names the test that must fail.
+// wrong holds declarations that name a feature too few or too many, each with the test or
+// the text by which the suite must fail.
 var wrong = map[string]struct {
 	declared peopletest.Features
 	fails    string
@@ -101,8 +102,8 @@ var wrong = map[string]struct {
 	"no answers declared":    {peopletest.Features{Edits: true}, "takes no answers"},
 }
 
-// The suite fails on each wrong declaration. It runs in a process of its own, because
-// a failing subtest would fail this test too.
+// The suite fails on each wrong declaration. It runs in a child process, because a failing
+// subtest would fail this test too.
 func TestWrongDeclarationsFail(t *testing.T) {
 	const variable = "NOD_WRONG_DECLARATION"
 	if name := os.Getenv(variable); name != "" {

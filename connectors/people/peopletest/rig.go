@@ -10,32 +10,33 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The user ids of the people on the channel. Ann and Bob are approvers, Mallory is
-// not. They are numbers, which suits channels whose ids are numbers.
+// The user ids of the people on the channel. Ann and Bob are approvers, Mallory is not. The
+// ids are numbers, because some channels accept only numbers.
 const (
 	Ann     = "4711"
 	Bob     = "4712"
 	Mallory = "6666"
 )
 
-// Rig is a channel with Ann, Bob and Mallory on it. Each test gets a new one.
+// Rig is a channel with Ann, Bob and Mallory on it. Each test of the suite gets a new Rig.
 type Rig interface {
-	// Open makes a carrier on the channel, as a worker does when it starts. The
-	// carrier must not share memory with an earlier one.
+	// Open makes a carrier on the channel, as a worker does when it starts. The carrier
+	// must not share memory with an earlier carrier.
 	Open(log *slog.Logger) people.Carrier
 
 	// Read lists the messages to a user, oldest first, each as it looks now.
 	Read(user string) []Message
 
-	// Does makes a user act. It returns false, and does nothing, if the channel has no
-	// such action.
+	// Does makes a user act. If the channel has no such action, it does nothing and
+	// returns false.
 	Does(user string, act Act) bool
 
-	// Break makes the next message that the channel should send or edit fail.
+	// Break makes the carrier's next send or edit of a message fail.
 	Break(fault Fault)
 }
 
-// Message is a prompt, or a reply to an act.
+// Message is a prompt, or a reply to an act. A reply that is no message of the chat, such
+// as a toast, has no ID.
 type Message struct {
 	ID      string
 	Text    string
@@ -52,10 +53,10 @@ type Choice struct {
 // Act is an action on a message. Exactly one of Press, Say and Reason is set.
 type Act struct {
 	Message string
-	Of      string // the owner of the message; empty for the user who acts
+	Of      string // the user whose chat has the message; empty for the user who acts
 	Press   string // presses the button with this token, which may be made up
 	Say     string // replies with this text
-	Reason  string // denies for this reason, in all the steps that the channel takes
+	Reason  string // denies for this reason, with all the steps that the channel needs
 }
 
 // Fault is a way in which a channel fails.
@@ -71,5 +72,5 @@ const (
 	Blocked              // the recipient has blocked the connector
 )
 
-// SlowFor is the time that Slow asks to wait.
+// SlowFor is the wait that a channel with the fault Slow asks for.
 const SlowFor = 7 * time.Second

@@ -55,8 +55,8 @@ var tests = []struct {
 	{"cancelling ends it promptly", nil, cancelled},
 }
 
-// Run runs the suite on a channel with these features, each test on a rig of its own.
-// No error and no log line may contain a secret.
+// Run runs the suite on a channel with these features, each test on a new rig. A test
+// fails if an error or a log line contains one of secrets.
 func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ...string) {
 	require.True(t, features.Buttons || features.Replies, "a channel without Buttons and Replies takes no answers")
 	stage := func(t *testing.T) *stage { return newStage(t, features, rig(t), secrets) }
@@ -73,7 +73,7 @@ func Run(t *testing.T, features Features, rig func(t *testing.T) Rig, secrets ..
 	runAbsences(t, features, stage)
 }
 
-// stage is the setting of one test: a channel, a desk, and the carrier between them.
+// stage is the set-up of one test: a channel, a desk, and the carrier between them.
 type stage struct {
 	*require.Assertions
 	Rig
@@ -98,8 +98,8 @@ func newStage(t *testing.T, features Features, rig Rig, secrets []string) *stage
 	return s
 }
 
-// start opens a new carrier and runs it. After an error of Run it runs it again, as a
-// worker does.
+// start opens a new carrier and calls its Run, again and again after errors, as a worker
+// does.
 func (s *stage) start() {
 	s.carrier = s.Open(slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -124,11 +124,11 @@ func (s *stage) noSecretIn(text string) {
 	}
 }
 
-// call is a request to run a command.
+// call returns a request to run a command.
 func call(command string) schemas.Request {
 	details, err := schemas.Encode(map[string]string{"command": command, "cwd": "/workspace"})
 	if err != nil {
-		panic(err) // the test's own request
+		panic(err) // the test itself is broken
 	}
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash", ActionType: schemas.ActionCommand,
@@ -172,7 +172,7 @@ func (s *stage) last(user string) Message {
 	return all[len(all)-1]
 }
 
-// looks returns a message as it looks now.
+// looks returns a message in its present state.
 func (s *stage) looks(user, id string) Message {
 	s.t.Helper()
 	for _, m := range s.Read(user) {

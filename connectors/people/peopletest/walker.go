@@ -25,8 +25,8 @@ func nothingUnseen(s *stage) {
 	})
 }
 
-// lastQuestion returns the last question to Ann. The last message may be another: a reply
-// about an earlier question.
+// lastQuestion returns the last question to Ann. It skips replies about earlier questions,
+// which may come after it.
 func (s *stage) lastQuestion() (last Message) {
 	for _, m := range s.Read(Ann) {
 		if m.ID != "" && (len(m.Choices) > 0 || !s.features.Buttons) {
@@ -66,8 +66,8 @@ func (r *reader) Press(label string) {
 	})
 }
 
-// messages returns the number of Ann's messages without toasts: a toast about a press may
-// come before the next step.
+// messages returns the number of Ann's messages. It does not count toasts, because a toast
+// about a press may come before the next step is shown.
 func (r *reader) messages() (n int) {
 	for _, m := range r.Read(Ann) {
 		if m.ID != "" {

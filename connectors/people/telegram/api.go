@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// callTimeout bounds every call but the long poll.
+	// callTimeout bounds every call except a long poll.
 	callTimeout = 15 * time.Second
-	// pollFor is how long the server may hold a poll open.
+	// pollFor is the longest time for which the server may hold a poll open.
 	pollFor = 50 * time.Second
 	// pollPause is the time between two polls if the server does not hold polls open.
 	pollPause = time.Second
-	// rivalPause is the time after which nod polls again if another program has taken
-	// over the bot's updates.
+	// rivalPause is the time after which nod tries again if another program receives the
+	// bot's updates.
 	rivalPause = 30 * time.Second
-	// maxUpdates is the number of updates in a full reply. After a shorter reply no
-	// further update is waiting.
+	// maxUpdates is the number of updates in a full reply. A reply with fewer updates has
+	// all that were waiting.
 	maxUpdates = 100
-	// maxReply bounds a reply, in bytes: a hundred updates of the greatest length.
+	// maxReply bounds a reply, in bytes: it fits a hundred updates of the greatest length.
 	maxReply = 16 << 20
 )
 
@@ -38,7 +38,7 @@ type api struct {
 	client *http.Client
 	base   string // without a trailing slash
 	token  string
-	// secrets are texts that are removed from every error.
+	// secrets holds the texts that clean removes from every error.
 	secrets []string
 }
 
@@ -57,7 +57,7 @@ func newAPI(base, token string) (*api, error) {
 	}
 	return &api{
 		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse // a redirect would give the token to another host
+			return http.ErrUseLastResponse // a redirect would send the token to another host
 		}},
 		base:  strings.TrimRight(base, "/"),
 		token: token, secrets: []string{token},
@@ -105,7 +105,7 @@ func (f *apiError) says(parts ...string) bool {
 	return false
 }
 
-// carrierError returns the error for the worker, which says whether and when to retry.
+// carrierError returns f as an error that tells the worker whether and when to retry.
 func (f *apiError) carrierError() *people.Error {
 	e := &people.Error{Err: f}
 	switch {
@@ -122,14 +122,14 @@ func (f *apiError) carrierError() *people.Error {
 	return e
 }
 
-// isRefusal reports whether err is an error reply whose description contains one of the
-// parts.
+// isRefusal reports whether err is a reply 400 Bad Request whose description contains one
+// of the parts.
 func isRefusal(err error, parts ...string) bool {
 	var f *apiError
 	return errors.As(err, &f) && f.code == http.StatusBadRequest && f.says(parts...)
 }
 
-// reply is the envelope of every reply.
+// reply is the JSON object around every result or error of the server.
 type reply struct {
 	OK          bool            `json:"ok"`
 	Result      json.RawMessage `json:"result"`
@@ -203,8 +203,8 @@ func (a *api) read(method string, resp *http.Response, data []byte, result any) 
 	return f.carrierError()
 }
 
-// networkError wraps a network error. The HTTP client's error contains the address, and
-// so the token: only its cause is kept.
+// networkError wraps a network error. It keeps only the cause of the HTTP client's error,
+// because the client's own text contains the address, and thus the token.
 func (a *api) networkError(method string, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -214,7 +214,7 @@ func (a *api) networkError(method string, err error) error {
 }
 
 // clean makes a server's text safe for errors: one line, of limited length, and without
-// secrets even if a server or a proxy repeats them.
+// the secrets, which a server or a proxy may repeat.
 func (a *api) clean(text string) string {
 	for _, secret := range a.secrets {
 		text = strings.ReplaceAll(text, secret, "[secret]")

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// drainedFor is how long the backlog counts as empty after nod has received all
-	// updates. nod polls again before that time is over.
+	// drainedFor is the time for which the backlog counts as empty after nod has received
+	// all updates. nod polls again before this time is over.
 	drainedFor = pollFor + callTimeout
 	// leap is the least difference between the wall clock and the time this machine ran
 	// that counts as sleep. A smaller difference is a correction of the clock.
 	leap = 2 * time.Second
-	// holdFor is the longest time that an expiry is held back while Telegram answers.
-	// After it, the expiry may be shown before a press that nod has not received yet; the
-	// expiry is true nevertheless. holdPause is the time between two tries.
+	// holdFor is the longest time for which an expiry is held back while Telegram can be
+	// reached. The expiry is then shown even if nod has not received an earlier press; the
+	// request has expired nevertheless. holdPause is the time between two tries.
 	holdFor   = 5 * time.Minute
 	holdPause = 2 * time.Second
 )
@@ -32,18 +32,18 @@ func (m moment) slept(now moment) bool {
 	return (now.wall.Sub(m.wall) - (now.ran - m.ran)).Abs() >= leap
 }
 
-// recentAt reports whether a fact known at m still counts at now: less than drainedFor
-// has passed on the wall clock, and this machine has not slept in between.
+// recentAt reports whether a fact of moment m still counts at now: less than drainedFor has
+// passed on the wall clock, and this machine has not slept in between.
 func (m moment) recentAt(now moment) bool { return now.wall.Sub(m.wall) < drainedFor && !m.slept(now) }
 
 // backlog tracks whether Telegram may hold updates that nod has not received, such as
-// presses from the time when this machine slept. As long as it may, expiries are held
-// back. A new backlog assumes that Telegram holds some.
+// presses from the time when this machine slept. While Telegram may hold some, expiries are
+// held back. A new backlog assumes that it does.
 type backlog struct {
 	mu    sync.Mutex
 	clock func() moment
-	last  moment // the last time that Telegram held no update; zero if unknown
-	held  moment // since when expiries are held back; zero if they are not
+	last  moment // when Telegram last held no update; zero if unknown
+	held  moment // when the first expiry was held back; zero if none is
 }
 
 func newBacklog() *backlog {
@@ -60,8 +60,8 @@ func (b *backlog) now() moment {
 	return b.clock()
 }
 
-// awake returns a ctx that ends once this machine has slept: a connection that was open
-// before the sleep may never receive anything again.
+// awake returns a ctx that ends once this machine has slept, because a connection that was
+// open before the sleep may never receive anything again.
 func (b *backlog) awake(ctx context.Context) (context.Context, context.CancelFunc) {
 	began := b.now()
 	ctx, cancel := context.WithCancel(ctx)
@@ -80,9 +80,9 @@ func (b *backlog) awake(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, cancel
 }
 
-// drained records that nod, asking at askedAt, received all updates that Telegram held.
-// It records nothing and returns false if that was too long ago or if this machine slept
-// in between: Telegram may hold later updates.
+// drained records that nod received all updates that Telegram held at askedAt. If askedAt is
+// too long ago, or if this machine has slept since, drained records nothing and returns
+// false, because Telegram may hold later updates.
 func (b *backlog) drained(askedAt moment) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +94,7 @@ func (b *backlog) drained(askedAt moment) bool {
 	return true
 }
 
-// forget marks the backlog as unknown, when the receiver ends. If Telegram could not be
+// forget marks the backlog as unknown; Run calls it when it ends. If Telegram could not be
 // reached, the time for which expiries are held back starts over.
 func (b *backlog) forget(unreached bool) {
 	b.mu.Lock()

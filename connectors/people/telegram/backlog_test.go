@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Expiries are held back unless the backlog is known to be drained.
+// Expiries are held back until nod knows that it has received all updates that waited.
 func TestTheBacklogHoldsExpiries(t *testing.T) {
 	for name, c := range map[string]struct {
-		before, after func(*backlog) // run before and after Telegram said that nothing waits
+		before, after func(*backlog) // run before and after Telegram reports that no update waits
 		holds         bool
 	}{
 		"at once":                       {holds: false},

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The actions of buttons. An action that is a number is the index of an option among those
-// that the request offers. For standing answers see reachAction and extent.action.
+// The actions of buttons. An action that is a number is an index in the request's options.
+// For standing answers see reachAction and extent.action.
 const (
 	actAllow = "a" // allow once
 	actDeny  = "d" // deny once
@@ -27,9 +27,9 @@ const (
 const maxLabel = 60
 
 // buttonData is the content of a button: the whole digest of the request, the number of
-// calls when the button was shown, and the action. It fits this very request only, and
-// answers for no call that joined later. A worker can use it without any stored state. It
-// proves nothing about the person who pressed.
+// calls when the button was shown, and the action. It is valid for this request alone, and
+// not for calls that joined later. A worker can use it without any stored state. It proves
+// nothing about the person who pressed.
 type buttonData struct {
 	digest  string
 	waiters int // at least 1
@@ -41,8 +41,8 @@ func callback(p *schemas.Prompt, action string) string {
 	return buttonData{p.Digest, max(1, p.Waiters), action}.data()
 }
 
-// data returns the content as text of at most 64 bytes: 3 + 43 + 1 + an action of at most
-// 11 + 6.
+// data returns the content as text of at most 64 bytes: "v1:", 43 bytes of digest, ":", an
+// action of at most 11 bytes, and 6 bytes for the number of calls.
 func (b buttonData) data() string {
 	sum, _ := hex.DecodeString(b.digest) // from the engine; if it is not hexadecimal, it matches nothing
 	data := "v1:" + base64.RawURLEncoding.EncodeToString(sum) + ":" + b.action
@@ -67,8 +67,8 @@ func readCallback(data string) (b buttonData, ok bool) {
 	return b, v1 && err == nil && len(sum) == 32 && action != "" && b.data() == data
 }
 
-// buttons returns the buttons under a pending prompt. If the payload is not shown whole,
-// no button allows.
+// buttons returns the buttons under a pending prompt. If the message does not show the
+// whole payload, no button allows.
 func buttons(p *schemas.Prompt) *keyboard {
 	to := func(text, action string) button { return button{text, callback(p, action)} }
 	if p.Request.Kind == schemas.KindQuestion {
@@ -90,7 +90,7 @@ func buttons(p *schemas.Prompt) *keyboard {
 // its session.
 func allowLabel(p *schemas.Prompt) string {
 	switch {
-	case p.Request.Kind == schemas.KindPermission: // the text says how long
+	case p.Request.Kind == schemas.KindPermission: // the message's text has the duration
 		return "✅ Allow in this session"
 	case people.Times(p) != "":
 		return "✅ Allow once " + people.Times(p)
@@ -98,8 +98,8 @@ func allowLabel(p *schemas.Prompt) string {
 	return "✅ Allow once"
 }
 
-// questionButtons makes a button for each option of a question. An option that is too
-// long for a button is labelled "Answer N", with its number in the text.
+// questionButtons makes a button for each option of a question. If an option is too long
+// for a label, the label is "Answer N", with the option's number in the message's text.
 func questionButtons(p *schemas.Prompt, to func(text, action string) button) *keyboard {
 	k := keyboard{}
 	for i, o := range p.Request.Options {
@@ -119,8 +119,8 @@ func questionButtons(p *schemas.Prompt, to func(text, action string) button) *ke
 }
 
 // moreButtons makes the buttons of the second step, for options that must not be chosen
-// with a single press. Each label has the option's effect and its name; the message's
-// text has the full name.
+// with a single press. A label has the option's effect, and its name or number; the
+// message's text has the full name.
 func moreButtons(p *schemas.Prompt) *keyboard {
 	var k keyboard
 	for _, i := range otherOptions(p) {
@@ -138,9 +138,9 @@ func optionText(p *schemas.Prompt, o schemas.Option) string {
 	return people.OptionWords(&p.Request, o) + ": " + people.Line(o.Name)
 }
 
-// optionLabel returns the label of the button for an option. If the agent remembers the
-// option and its name is too long for a button, the label has its number in the message's
-// text instead.
+// optionLabel returns the label of the button for option i. If the agent remembers the
+// option and the name is too long for a label, the label instead has the option's number in
+// the message's text.
 func optionLabel(p *schemas.Prompt, i int, o schemas.Option) string {
 	if !o.Kind.Remembered() {
 		return optionText(p, o)
@@ -156,9 +156,9 @@ func optionLabel(p *schemas.Prompt, i int, o schemas.Option) string {
 	return text
 }
 
-// otherOptions returns the indexes of the options for the second step: those that the
-// Allow and Deny buttons do not choose, that may be chosen on this channel, and whose
-// labels fit on a button.
+// otherOptions returns the indexes of the options that may be chosen on this channel, that
+// the Allow and Deny buttons do not choose, and whose labels fit on a button. For a
+// question, these are all options except an answer in the person's own words.
 func otherOptions(p *schemas.Prompt) []int {
 	once, _ := p.Request.OptionOfKind(schemas.AllowOnce)
 	never, _ := p.Request.OptionOfKind(schemas.RejectOnce)
@@ -173,7 +173,7 @@ func otherOptions(p *schemas.Prompt) []int {
 		case question:
 		case o.OptionID == once.OptionID, o.OptionID == never.OptionID:
 		case people.OptionWords(&p.Request, o) == "", people.UTF16(optionLabel(p, i, o)) > maxLabel:
-		case (o.Kind.Allows() || o.Kind.Remembered()) && !mayAllow: // the text does not show it
+		case (o.Kind.Allows() || o.Kind.Remembered()) && !mayAllow: // the brief text lacks the option's name
 		default:
 			places = append(places, i)
 		}

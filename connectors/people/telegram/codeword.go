@@ -19,8 +19,8 @@ func needsCodeWord(p *schemas.Prompt, a *schemas.Answer) bool {
 	return ok && option.Kind.Allows() && p.TakesMore(schemas.TakesCodeWord)
 }
 
-// codeWordMessage asks for the code word. Its text names the answer that the reply will
-// give. The handler of the reply compares this text to find out which button was pressed.
+// codeWordMessage makes the message that asks for the code word. Its text names the answer
+// that the reply will give. codeWordAnswer finds the pressed button by this text.
 func codeWordMessage(about *message, p *schemas.Prompt, action string) outgoing {
 	m := replyMessage(about, p, codeWordHead, "the code word")
 	c := content{units: people.UTF16(m.Text), entities: m.Entities}
@@ -32,7 +32,7 @@ func codeWordMessage(about *message, p *schemas.Prompt, action string) outgoing 
 	return m
 }
 
-// describeAction describes for a person the effect of an action that allows.
+// describeAction returns the effect of an action that allows, in words for a person.
 func describeAction(p *schemas.Prompt, action string) string {
 	for i, r := range offeredReaches(p) {
 		for _, e := range extents {
@@ -49,7 +49,7 @@ func describeAction(p *schemas.Prompt, action string) string {
 	return "once"
 }
 
-// allowActions returns all actions that can allow p; a few of the others may be among them.
+// allowActions returns every action that can allow p, and possibly some that cannot.
 func allowActions(p *schemas.Prompt) []string {
 	all := []string{actAllow}
 	for i := range offeredReaches(p) {
@@ -65,7 +65,7 @@ func allowActions(p *schemas.Prompt) []string {
 
 // handleCodeWord submits the answer with the code word from a reply. It deletes the reply
 // first, so that later readers of the chat do not find the word. If Telegram does not
-// delete the reply, the person is asked to.
+// delete the reply, handleCodeWord asks the person to delete it.
 func (h *handler) handleCodeWord(ctx context.Context, m *message, say func(string)) error {
 	kept := ""
 	if !h.erase(ctx, m) {
@@ -92,8 +92,8 @@ func (h *handler) handleCodeWord(ctx context.Context, m *message, say func(strin
 	return h.refuse(err, tell)
 }
 
-// codeWordAnswer returns the request for which the code word was asked, and the answer
-// whose button was pressed, with the code word from the reply.
+// codeWordAnswer returns the request for which nod asked for the code word, and the answer
+// of the pressed button with the code word from the reply.
 func (h *handler) codeWordAnswer(ctx context.Context, m *message) (p schemas.Prompt, a schemas.Answer, err error) {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok {

@@ -2,10 +2,10 @@ package telegram
 
 import "time"
 
-// Sleeps has the machine sleep: only the wall clock advances.
+// Sleeps simulates that the machine sleeps: only the wall clock advances.
 func (c *Carrier) Sleeps(d time.Duration) { c.backlog.jump(d, 0) }
 
-// Runs lets time pass while the machine runs.
+// Runs simulates that time passes while the machine runs.
 func (c *Carrier) Runs(d time.Duration) { c.backlog.jump(d, d) }
 
 func (b *backlog) jump(wall, ran time.Duration) {

@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The carrier works with a Telegram server of another project, from npm. That server
-// has no limits: it confirms the protocol alone.
+// The carrier works with the Telegram test server of another project, from npm. This server
+// enforces no limits, so the test confirms only the protocol.
 func TestAgainstAServerThatOthersWrote(t *testing.T) {
 	if os.Getenv("NOD_TELEGRAM_TEST_API") == "" {
 		t.Skip("it needs npm and the network: NOD_TELEGRAM_TEST_API=1 go test ./connectors/people/telegram -run OthersWrote")
@@ -67,7 +67,7 @@ func TestAgainstAServerThatOthersWrote(t *testing.T) {
 	w.Contains(fmt.Sprint(seen.Result), "Withdrawn: the agent stopped waiting")
 }
 
-// serveForeign installs and starts that server, and returns its address.
+// serveForeign installs and starts the server from npm, and returns its address.
 func serveForeign(t *testing.T) (base string) {
 	dir := t.TempDir()
 	out, err := exec.Command("npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "telegram-test-api@4.2.1").CombinedOutput()

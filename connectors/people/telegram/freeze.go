@@ -51,7 +51,7 @@ func (h *handler) freezeOrThaw(ctx context.Context, m *message, command, rest st
 }
 
 // frozenText describes a new freeze: its target, the command that lifts it, the number of
-// denied requests, and the agents and commands that still run.
+// denied requests, and what the freeze does not stop.
 func frozenText(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
 	text := fmt.Sprintf("Frozen: every request of %s is denied until you send %s. %s. Commands that already run are not stopped.",
 		people.FreezeTarget(b), strings.TrimSpace("/thaw "+people.TargetArgs(b)), people.Denials(now))
@@ -64,9 +64,9 @@ func frozenText(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
 	return text
 }
 
-// parseFreeze reads the target and reason of a freeze: "agent NAME why", "session ID
-// why", or a reason alone, which freezes everything. A malformed target counts as a
-// reason, because a freeze that was typed in haste must take effect.
+// parseFreeze parses the target and the reason of a freeze: "agent NAME why", "session ID
+// why", or only a reason, which freezes all agents. A malformed target counts as a reason,
+// because a freeze that was typed in haste must take effect.
 func parseFreeze(rest string) schemas.FreezeRequest {
 	what, more := cutWord(rest)
 	id, why := cutWord(more)
@@ -89,7 +89,7 @@ func cutWord(text string) (first, rest string) {
 	return text, ""
 }
 
-// shortened returns a reason cut to the 512 bytes that are stored.
+// shortened cuts a reason to fit the 512 bytes that nod stores.
 func shortened(text string) string {
 	const most = 500
 	if len(text) <= most {

@@ -16,15 +16,15 @@ import (
 
 const (
 	// grantsListed is the greatest number of standing answers in one message. maxCovered
-	// is the number of characters shown of the rules of each. A cut there is safe,
-	// because a revocation allows nothing.
+	// is the number of characters to which the rules of each one are cut. Cutting them is
+	// safe, because a revocation allows nothing.
 	grantsListed = 5
 	maxCovered   = 300
 )
 
 // A button in a list of standing answers sends an action and a grantToken. The token of
 // actRevoke names the standing answer to end, the token of actNextPage the last standing
-// answer on the page before the next.
+// answer of the list that has the button.
 const (
 	actRevoke    = "g1:r:"
 	actNextPage  = "g1:n:"
@@ -32,7 +32,7 @@ const (
 	noRevoker    = "Nothing changed: this channel lists no standing answers."
 )
 
-// grantToken identifies a standing answer in a button for one person, in 43 bytes. If
+// grantToken returns 43 bytes that identify a standing answer in a button for one person. If
 // another person presses the button, the token matches nothing.
 func grantToken(g *schemas.StandingAnswer, person int64) string {
 	key := strings.Join([]string{string(g.Scope), g.SessionID, g.Agent, g.GrantID, strconv.FormatInt(person, 10)}, "\x00")
@@ -40,7 +40,7 @@ func grantToken(g *schemas.StandingAnswer, person int64) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// listGrants sends the newest standing answers that a person may undo.
+// listGrants sends the first list of the standing answers that a person may end.
 func (h *handler) listGrants(ctx context.Context, m *message, say func(string)) error {
 	all, _, err := h.grantsOf(ctx, m.From.ID)
 	if err != nil {
@@ -54,8 +54,8 @@ func (h *handler) listGrants(ctx context.Context, m *message, say func(string)) 
 
 var errNoRevoker = errors.New("the desk lists no standing answers")
 
-// grantsOf returns the standing answers that a person may undo, newest first, ended ones
-// included.
+// grantsOf returns the standing answers that a person may end, newest first, including some
+// that have ended.
 func (h *handler) grantsOf(ctx context.Context, person int64) ([]schemas.StandingAnswer, people.Revoker, error) {
 	desk, ok := h.desk.(people.Revoker)
 	if !ok {
@@ -79,8 +79,8 @@ func (h *handler) refuseGrant(err error, say func(string)) error {
 	return h.refuse(err, say)
 }
 
-// grantList makes a message with the first standing answers in force, as many as fit, a
-// button that ends each, and a button for the next page.
+// grantList makes a message with the first standing answers in force that fit, a button to
+// end each one, and a button for the next page if there are more.
 func (h *handler) grantList(all []schemas.StandingAnswer, person int64) outgoing {
 	all = slices.DeleteFunc(slices.Clone(all), func(g schemas.StandingAnswer) bool { return !g.Live(h.now) })
 	c, k := &content{}, &keyboard{}
@@ -165,8 +165,8 @@ func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, say fu
 	return true, nil
 }
 
-// endGrant revokes a standing answer, even one that has ended: its shared copies may
-// still be in force. The label of the button then says that it has ended.
+// endGrant revokes a standing answer, even if it has ended, because grants shared from it
+// may still be in force. It then changes the button's label to Revoked or Forgotten.
 func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Revoker, g *schemas.StandingAnswer, say func(string)) error {
 	before := people.DescribeStanding(g, h.now)
 	if err := desk.Revoke(ctx, g, strconv.FormatInt(t.From.ID, 10)); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// grantDesk has standing answers, and records those that were revoked.
+// grantDesk is a desk with standing answers. It records the revoked ones.
 type grantDesk struct {
 	*desk
 	mu    sync.Mutex
@@ -48,8 +48,8 @@ func (d *grantDesk) has() []string {
 	return slices.Clone(d.ended)
 }
 
-// newGrantDesk makes a desk with n standing answers in force, the newest of them a
-// denial, and another that has ended.
+// newGrantDesk makes a desk with n standing answers in force, of which the newest is a
+// denial, and with another standing answer that has ended.
 func newGrantDesk(d *desk, n int) *grantDesk {
 	g := &grantDesk{desk: d}
 	began := time.Now().Add(-time.Hour)
@@ -103,8 +103,8 @@ func labels(m telegramtest.Message) (all []string) {
 	return all
 }
 
-// Standing answers are listed a few at a time, newest first. Each has a button that ends
-// it, once.
+// Standing answers are listed a few at a time, newest first. Each has a button that ends it;
+// a second press changes nothing.
 func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 7)
@@ -145,8 +145,8 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	})
 }
 
-// A press by another person, or on a made-up button, ends no standing answer. A person
-// who is not an approver sees none.
+// A press by another person, or on a made-up button, ends no standing answer. A person who
+// is not an approver sees no standing answers.
 func TestStandingAnswersAreTheirPersonsOwn(t *testing.T) {
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 1)

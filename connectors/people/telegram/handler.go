@@ -18,8 +18,8 @@ const (
 	// sayTimeout limits calls to Telegram that only inform a person.
 	sayTimeout = 5 * time.Second
 	// recordingAfter is the time after which a person reads that their answer is being
-	// recorded. updateTimeout is the time after which handling an update fails; the
-	// update then comes again.
+	// recorded. updateTimeout is the time after which handling an update fails; Telegram
+	// then sends the update again.
 	recordingAfter = 2 * time.Second
 	updateTimeout  = 30 * time.Second
 	// maxToast is the longest text, in UTF-16 units, that Telegram shows over the chat.
@@ -37,10 +37,10 @@ const answerHead = "Reply to this message with your answer."
 type handler struct {
 	*Carrier
 	desk people.Desk
-	now  time.Time // the broker's time, after a query; before it, this machine's time
+	now  time.Time // the broker's time once a query has returned it; until then this machine's
 }
 
-// unknown is the error for an id that is made up or belongs to another person.
+// unknown is the error for a request that does not exist or belongs to another person.
 var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handlePress handles the press of a button.
@@ -88,14 +88,14 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 // inOwnChat reports whether the pressed message is in the person's own chat.
 func (t *callbackQuery) inOwnChat() bool { return t.Message != nil && t.Message.Chat.ID == t.From.ID }
 
-// showOutcome edits a decided request's message to the outcome, if the message is in the
-// acting person's own chat. The worker that sent the message may have been killed; then
-// no other worker knows it.
+// showOutcome edits the message of a decided request to show the outcome, if the message is
+// in the acting person's own chat. It does not leave this to Settle, because the worker that
+// sent the message may have been killed before it stored the message's Ref.
 func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now schemas.Prompt) {
 	if now.Decision == nil || m == nil || m.Chat.ID != person {
 		return
 	}
-	// If the message has the notice that it may be in the chat twice, so has its outcome.
+	// The outcome keeps the notice that the message may be in the chat twice.
 	now.Repeat = now.Repeat || strings.HasPrefix(m.Text, repeated) || strings.HasPrefix(m.Text, repeatEnded)
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()
@@ -104,10 +104,10 @@ func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now
 	}
 }
 
-// withRecordingNotice returns tell, which calls say. If tell is not called within
-// recordingAfter, the person reads that the answer is being recorded. After that notice
-// tell passes on only refusals, because the question's message shows that the answer
-// counts. stop cancels the notice.
+// withRecordingNotice returns tell, which passes a text to say. If tell is not called within
+// recordingAfter, say gets the notice that the answer is being recorded. After this notice
+// tell passes on only refusals, because the question's message shows that an answer counts.
+// stop cancels the notice.
 func withRecordingNotice(say func(string)) (tell func(string), stop func()) {
 	var mu sync.Mutex
 	over, recording := false, false
@@ -133,7 +133,7 @@ func withRecordingNotice(say func(string)) (tell func(string), stop func()) {
 	}, stop
 }
 
-// from returns the person who pressed, and never the chat's owner.
+// from returns the person who pressed the button, who need not be the chat's owner.
 func (t *callbackQuery) from() schemas.From {
 	f := schemas.From{UserID: strconv.FormatInt(t.From.ID, 10)}
 	if t.Message != nil {
@@ -142,9 +142,10 @@ func (t *callbackQuery) from() schemas.From {
 	return f
 }
 
-// findRequest returns the request that a message shows, with the number of calls in its
-// button. The request must have the button's digest. If the message's text can no longer
-// be read, findRequest looks among all requests that this person may see.
+// findRequest returns the request that a message shows, with the number of calls in b, the
+// data of its button. It returns unknown if the request does not have the digest in b. If
+// the message's text can no longer be read, findRequest searches the pending requests that
+// this person may see for the digest.
 func (h *handler) findRequest(ctx context.Context, m *message, person int64, b buttonData) (schemas.Prompt, error) {
 	if m != nil && m.Text != "" {
 		session, id, ok := requestNamedIn(m.Text)
@@ -192,8 +193,8 @@ func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answe
 	return nil
 }
 
-// refuse tells the person why an answer did not count. If nod may still get the answer,
-// it returns the error instead, and the update comes again.
+// refuse tells the person why an answer did not count. If the outcome is unknown, it instead
+// returns an error, so that Telegram sends the update again.
 func (h *handler) refuse(err error, say func(string)) error {
 	if mustRetry(err) {
 		return fmt.Errorf("submit an answer from Telegram: %w", err)
@@ -204,7 +205,7 @@ func (h *handler) refuse(err error, say func(string)) error {
 	return nil
 }
 
-// showStep shows the next step after a press, only in the pressing person's own chat.
+// showStep shows the next step after a press. It refuses a press in another person's chat.
 func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Prompt, action string, say func(string)) error {
 	switch {
 	case !t.inOwnChat():
@@ -235,7 +236,7 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 	}
 	say(word)
 	h.edit(ctx, t.Message, rows)
-	// The request may have ended meanwhile, and its buttons with it.
+	// If the request ended just before the edit, the edit has put buttons under its outcome.
 	now, _, err := h.desk.Show(ctx, p.SessionID, p.PendingID)
 	if err != nil {
 		return h.refuse(err, func(string) {})
@@ -248,8 +249,8 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 
 // replyMessage makes the message that asks for a text in reply: the reason of a denial,
 // the answer to a question, or the code word. Like a prompt it names the request, so that
-// any worker can handle the reply. It has the digest too, because another request may
-// have the same id by then. Its number of calls is that of the pressed button.
+// any worker can handle the reply. It also has the digest, because another request may
+// have the same id when the reply comes. Its number of calls is that of the pressed button.
 func replyMessage(about *message, p *schemas.Prompt, head, example string) outgoing {
 	var c content
 	c.add("bold", head)
@@ -273,8 +274,8 @@ func replyMessage(about *message, p *schemas.Prompt, head, example string) outgo
 	}
 }
 
-// toast answers a press with a short text over the chat. If the text is too long, or the
-// press too old for that, the text is sent as a message.
+// toast answers a press with a short text that Telegram shows over the chat. If the text
+// is too long or the press too old for a toast, the text is sent as a message.
 func (h *handler) toast(ctx context.Context, t *callbackQuery, text string) {
 	fits := people.UTF16(text) <= maxToast
 	params := map[string]any{"callback_query_id": t.ID}
@@ -293,8 +294,8 @@ func (h *handler) toast(ctx context.Context, t *callbackQuery, text string) {
 	}
 }
 
-// send sends a message that only informs. If it is lost, that is logged; the person sees
-// the content again when they ask again.
+// send sends a message that only informs. It logs an error and does not retry, because the
+// person can ask again.
 func (h *handler) send(ctx context.Context, m outgoing) {
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()

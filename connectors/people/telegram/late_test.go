@@ -22,7 +22,7 @@ func (w *world) expires(m telegramtest.Message) (announce func() error) {
 }
 
 // announcing makes the desk call announce whenever it gets an answer, and then refuse the
-// answer. The channel gets announce's errors.
+// answer. meanwhile receives the results of announce.
 func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	meanwhile = make(chan error, 100)
 	refused := w.desk.err
@@ -70,8 +70,9 @@ func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	}
 }
 
-// When a machine wakes, its open poll receives nothing any more. nod gives the poll up,
-// and handles presses from the time of the sleep before it shows an expiry.
+// A poll that was open while the machine slept receives nothing any more. nod aborts it when
+// the machine wakes, and handles presses from the time of the sleep before it shows an
+// expiry.
 func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	for _, slept := range []time.Duration{10 * time.Second, 8 * time.Hour} {
 		t.Run(slept.String(), func(t *testing.T) {
@@ -94,8 +95,8 @@ func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	}
 }
 
-// However long Telegram was unreachable, the presses that it holds are handled before an
-// expiry is shown.
+// While Telegram cannot be reached, an expiry is held back, however long this takes. It is
+// shown once nod has received the updates that Telegram holds.
 func TestALateDeadlineWaitsOutAnOutage(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -122,7 +123,8 @@ func (w *world) afterRun(announce func() error) (err error) {
 	return err
 }
 
-// If nod cannot take the updates, expiries are shown after holdFor nevertheless.
+// If nod receives updates and cannot handle them, expiries are shown after holdFor
+// nevertheless.
 func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()

@@ -81,7 +81,7 @@ func TestAPressOnAQuestionThatNodForgot(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// If a second poller takes over the bot, the first returns an error that names the
+// If a second poller takes over the bot, the first poller returns an error that names the
 // remedy.
 func TestASecondPollerPushesTheFirstAside(t *testing.T) {
 	w := newWorld(t)
@@ -162,7 +162,7 @@ func TestWhatIsWritten(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// A reply to a copy of nod's words, or to a message of another bot, decides nothing.
+// A reply to a person's own copy of nod's words decides nothing.
 func TestAReplyToAnybodyElsesWordsDecidesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.shows()

@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// handleMessage handles a written message. Two kinds of messages decide: a plain yes or
-// no in reply to a question, and a reply to the message that asks for a reason, an answer
-// or the code word. Every other message changes nothing.
+// handleMessage handles a written message. Two kinds of messages answer a request: a plain
+// yes or no in reply to a question, and a reply to the message that asks for a reason, an
+// answer or the code word. Of all other messages, only the commands have an effect.
 func (h *handler) handleMessage(ctx context.Context, m *message) error {
 	say := func(text string) {
 		h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text, ReplyTo: &replyTo{MessageID: m.ID, Without: true}})
@@ -56,7 +56,7 @@ func (h *handler) handleMessage(ctx context.Context, m *message) error {
 	return nil
 }
 
-// pair submits the code from nod pair, which then learns this person's user id.
+// pair submits the code that nod pair showed; nod pair then receives this person's user id.
 func (h *handler) pair(ctx context.Context, m *message, code string, say func(string)) error {
 	pairer, ok := h.desk.(people.Pairer)
 	if !ok {
@@ -93,8 +93,8 @@ func (h *handler) sendLoginLink(ctx context.Context, m *message, say func(string
 }
 
 // handleWords submits an answer with the written text: the reason of a denial, or the
-// answer to a question. It counts only for the very request about which the text was
-// asked for.
+// answer to a question. The text counts only if the request still is exactly the one for
+// which the message with this head asked for a text.
 func (h *handler) handleWords(ctx context.Context, m *message, head string, say func(string), answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {
@@ -163,7 +163,7 @@ func (m *message) from() schemas.From {
 	}
 }
 
-// button returns the data of the first button of a prompt.
+// button returns the data of the first button under a prompt's message.
 func (m *message) button() (buttonData, bool) {
 	if m.ReplyMarkup == nil || len(m.ReplyMarkup.Rows) == 0 || len(m.ReplyMarkup.Rows[0]) == 0 {
 		return buttonData{}, false

@@ -20,17 +20,17 @@ type poll struct {
 	Allowed []string `json:"allowed_updates"`
 }
 
-// allowed are the kinds of updates that nod asks for.
+// allowed lists the kinds of updates that nod asks for.
 var allowed = []string{"message", "callback_query"}
 
 // Run receives presses and messages. It confirms Telegram's updates only after nod has
-// taken or refused all of them. After an error or a restart Telegram therefore sends them
-// again; for an answer that was taken the first time, the person then reads that it
-// counts.
+// stored or refused all their answers. After an error or a restart Telegram therefore
+// sends the updates again; if nod had stored an answer the first time, the person then
+// reads that it counts.
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	err := c.receiveUpdates(ctx, desk)
 	if f := (*apiError)(nil); errors.Is(err, errForeign) || errors.As(err, &f) && f.code == http.StatusConflict {
-		c.backlog.drained(c.backlog.now()) // another worker receives the updates
+		c.backlog.drained(c.backlog.now()) // another worker or program receives the updates
 		return err
 	}
 	c.backlog.forget(errors.As(err, new(*people.Error)))
@@ -57,8 +57,9 @@ func (c *Carrier) receiveUpdates(ctx context.Context, desk people.Desk) error {
 	return err
 }
 
-// poll first asks for the waiting updates, with a request that returns at once, and then
-// holds requests open for new updates. After this machine has slept it starts over.
+// poll first asks for the waiting updates, with requests that return at once, and then for
+// new updates, with requests that the server holds open. After this machine has slept, it
+// asks for the waiting updates again.
 func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 	ask := poll{Allowed: allowed}
 	for ctx.Err() == nil {
@@ -84,8 +85,8 @@ func (c *Carrier) poll(ctx context.Context, desk people.Desk) error {
 	return ctx.Err()
 }
 
-// updates calls getUpdates once. If this machine sleeps during the call, updates gives
-// the call up and returns no updates, because the connection may be dead.
+// updates calls getUpdates once. If this machine sleeps during the call, updates aborts
+// the call and returns no updates, because the connection may be dead.
 func (c *Carrier) updates(ctx context.Context, ask poll) (found []update, err error) {
 	awake, cancel := c.backlog.awake(ctx)
 	defer cancel()
@@ -106,9 +107,9 @@ func pause(ctx context.Context) {
 	}
 }
 
-// handleAll handles updates: those of one person in order, those of different people
-// concurrently. It returns nil once all are handled for good, and an error if an update
-// must come again.
+// handleAll handles updates: the updates of one person in order, those of different people
+// concurrently. It returns an error if Telegram must send an update again, and nil if all
+// updates may be confirmed.
 func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, updates []update) error {
 	theirs := map[int64][]update{}
 	for _, u := range updates {
@@ -128,11 +129,11 @@ func (c *Carrier) handleAll(ctx context.Context, desk people.Desk, updates []upd
 	}
 	tasks.Wait()
 	close(errs)
-	return <-errs // the first, or nil
+	return <-errs // the first error, or nil
 }
 
-// handle handles one update. If that panics, the update is dropped: otherwise Telegram
-// would send it again for ever and hold up all others.
+// handle handles one update. If handling panics, the update is dropped: otherwise Telegram
+// would send it again for ever, and send no later update.
 func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -149,11 +150,11 @@ func (c *Carrier) handle(ctx context.Context, desk people.Desk, u update) (err e
 	case u.Message != nil && u.Message.From != nil && !u.Message.From.IsBot && u.Message.Chat.Type == "private":
 		return h.handleMessage(ctx, u.Message)
 	}
-	return nil // no sender, a bot, or no private chat
+	return nil // the update has no sender, is from a bot, or is not from a private chat
 }
 
-// mustRetry reports whether a desk's error leaves the outcome open. If so, the update
-// must come again.
+// mustRetry reports whether a desk's error leaves the outcome unknown. If it does, Telegram
+// must send the update again.
 func mustRetry(err error) bool {
 	var e *schemas.Error
 	return err != nil && (!errors.As(err, &e) || e.Code == schemas.CodeUnavailable)

@@ -27,8 +27,8 @@ var Channel = people.Channel{
 	Guide:    "docs/phone.md",
 }
 
-// Settings are connectors.telegram in settings.json. They name the bot's token, and
-// never contain it.
+// Settings is the section connectors.telegram of settings.json. It names the file or
+// environment variable of the bot's token, and never contains the token.
 type Settings struct {
 	BaseURL   string `json:"base_url,omitempty"` // default https://api.telegram.org
 	TokenEnv  string `json:"token_env,omitempty"`
@@ -37,8 +37,8 @@ type Settings struct {
 	Webhook *WebhookSettings `json:"webhook,omitempty"`
 }
 
-// WebhookSettings have Telegram call nod. They name the secret that Telegram shows with
-// each call, and never contain it.
+// WebhookSettings makes nod receive updates through a webhook. Telegram sends a secret with
+// each call; the settings name its file or environment variable, and never contain it.
 type WebhookSettings struct {
 	Listen     string `json:"listen"`     // HOST:PORT; without TLS files, a loopback address
 	PublicURL  string `json:"public_url"` // the https:// address that Telegram calls
@@ -80,13 +80,13 @@ func openSettings(data json.RawMessage, log *slog.Logger) (people.Carrier, error
 	}
 	c, err := Open(s, log)
 	if err != nil {
-		return nil, err // and no carrier: a nil *Carrier would be one
+		return nil, err // not c: a nil *Carrier in an interface is not nil
 	}
 	return c, nil
 }
 
-// Open is New for the bot in the settings. It reads the token, and the webhook's secret,
-// from the files or environment variables that the settings name.
+// Open makes the carrier of the bot in the settings. It reads the token, and the webhook's
+// secret, from the files or environment variables that the settings name.
 func Open(s Settings, log *slog.Logger) (*Carrier, error) {
 	token, err := readSecret("connectors.telegram.token", s.TokenEnv, s.TokenFile, "the bot's token")
 	if err != nil {
@@ -106,7 +106,7 @@ func Open(s Settings, log *slog.Logger) (*Carrier, error) {
 	return c, nil
 }
 
-// readWebhook reads the webhook in the settings, with its secret and certificate.
+// readWebhook makes the Webhook in the settings, and reads its secret and certificate.
 func readWebhook(s *WebhookSettings) (w Webhook, err error) {
 	w = Webhook{Listen: s.Listen, PublicURL: s.PublicURL}
 	w.Secret, err = readSecret("connectors.telegram.webhook.secret", s.SecretEnv, s.SecretFile, "a secret of your own")

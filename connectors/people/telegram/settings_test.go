@@ -13,7 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The schema has the fields of the struct. Those that Go always writes are required.
+// settings.schema.json has exactly the fields of Settings, and requires the fields that Go
+// always writes.
 func TestTheSchemaIsTheStruct(t *testing.T) {
 	type node struct {
 		Properties map[string]node

@@ -16,7 +16,7 @@ type extent struct {
 	seconds int // 0 means until it is revoked
 }
 
-// extents are the extents on offer, narrowest first.
+// extents lists the extents that a person can choose, the narrowest first.
 var extents = []extent{
 	{schemas.ScopeSession, 60 * 60},
 	{schemas.ScopeSession, 0},
@@ -36,18 +36,18 @@ func (e extent) String() string {
 	return where + ", for " + schemas.Words(time.Duration(e.seconds)*time.Second)
 }
 
-// reachAction is the action of the button that shows the extents for reach i.
+// reachAction returns the action of the button that shows the extents for reach i.
 func reachAction(i int) string { return "r" + strconv.Itoa(i) }
 
-// action is the action of the button that chooses reach i with this extent. The action
-// spells the extent out, so the button keeps its meaning if another version of nod
-// handles it.
+// action returns the action of the button that chooses reach i with this extent. The action
+// contains the scope and the seconds, so the button means the same to another version of nod.
 func (e extent) action(i int) string {
 	return fmt.Sprintf("k%d%c%d", i, e.scope[0], e.seconds)
 }
 
-// offeredReaches returns the reaches, the rules to store, that an answer on Telegram may
-// choose, always in a second step. There are none if the rules do not fit the message.
+// offeredReaches returns the reaches, that is the rules to store, that an answer on Telegram
+// may choose in a second step. It returns none if the message does not show all of p, because
+// the rules may then be missing from its text.
 func offeredReaches(p *schemas.Prompt) []schemas.Reach {
 	_, once := p.Request.OptionOfKind(schemas.AllowOnce)
 	switch {
@@ -66,8 +66,8 @@ func ruleText(i int, r *schemas.Reach) string {
 	return fmt.Sprintf("%s, %d: %s", ruleHead, i+1, people.Line(r.String()))
 }
 
-// reachRows makes a button for each reach, which shows its extents. If the rule is too
-// long for a button, the label has its number in the message's text.
+// reachRows makes, for each reach, the button that shows the extents. If the rule is too long
+// for a label, the label instead has the rule's number in the message's text.
 func reachRows(p *schemas.Prompt) (rows [][]button) {
 	for i, r := range offeredReaches(p) {
 		text := ruleText(i, &r)
@@ -79,8 +79,8 @@ func reachRows(p *schemas.Prompt) (rows [][]button) {
 	return rows
 }
 
-// extentButtons makes the buttons of the last step. A press on one gives the standing
-// answer.
+// extentButtons makes the buttons of the last step for reach i. A press on one of them gives
+// the standing answer.
 func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	var k keyboard
 	for _, e := range extents {
@@ -90,8 +90,8 @@ func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	return &k
 }
 
-// reachChosen returns the reach that a reachAction chooses, and its exact rule. ok is
-// false for other actions.
+// reachChosen returns the reach that a reachAction chooses, and its exact rule. ok is false
+// for any other action.
 func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool) {
 	for i, r := range offeredReaches(p) {
 		if reachAction(i) == action {
@@ -102,7 +102,7 @@ func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool
 }
 
 // standingAnswer returns the answer for an action with a reach and an extent. ok is false
-// for other actions.
+// for any other action.
 func standingAnswer(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	for i := range offeredReaches(p) {
 		for _, e := range extents {
@@ -116,8 +116,8 @@ func standingAnswer(p *schemas.Prompt, action string, from schemas.From) (a sche
 	return a, false
 }
 
-// showRule shows the exact rule before it is chosen. If the rule fits over the chat, it
-// is returned as toast; otherwise it is sent as a message.
+// showRule shows the exact rule before it is chosen. It returns a text with the rule, for a
+// toast, or sends the rule as a message and returns "" if the text is too long for a toast.
 func (h *handler) showRule(ctx context.Context, about *message, exact string) (toast string) {
 	const then = "\n\nThe next tap allows it for as long as you choose."
 	if people.UTF16(exact+then) <= maxToast {

@@ -11,7 +11,8 @@ import (
 // seen returns Ann's first message as it looks now.
 func (w *world) seen() telegramtest.Message { return w.Chat(ann)[0] }
 
-// step presses a button of that message by its text, and waits for the next buttons.
+// step presses the button with this label under Ann's first message, and waits for the next
+// buttons.
 func (w *world) step(label string) telegramtest.Message {
 	w.t.Helper()
 	before := w.seen()
@@ -119,8 +120,8 @@ func (w *world) codeWordForm(allows string) telegramtest.Message {
 	return m
 }
 
-// A request that takes the code word cannot be allowed by a press or a yes, and the word
-// does not stay in the chat.
+// A request that takes the code word cannot be allowed by a press or a yes alone, and the
+// word does not stay in the chat.
 func TestTheCodeWordIsAskedFor(t *testing.T) {
 	w := newWorld(t)
 	w.remembering()
@@ -160,7 +161,7 @@ func TestTheCodeWordIsAskedFor(t *testing.T) {
 	w.Equal("reject_once", (<-w.desk.answers).OptionID, "denying takes no word")
 }
 
-// The code word counts only for the very request that asked for it.
+// The code word counts only for the request for which nod asked for it.
 func TestTheCodeWordOfAnotherRequest(t *testing.T) {
 	w := newWorld(t)
 	w.desk.prompt.Takes = []string{"the code word"}

@@ -2,10 +2,11 @@
 // the Bot API. It polls, which needs no public address, or serves a webhook if the
 // settings name one.
 //
-// A prompt goes to the private chat with the person whose user id an approver's identity
-// names. Every button carries the whole digest of the request that it was shown with, and
-// the message names the request. Any worker can therefore submit the answer, even after a
-// restart, and a made-up button answers nothing.
+// A prompt goes to the private chat between the bot and its recipient. The recipient is a
+// Telegram user id, which the settings give as an identity of an approver. Every button
+// carries the whole digest of the request that it was shown with, and the message names
+// the request. Any worker can therefore submit the answer, even after a restart, and a
+// made-up button answers nothing.
 package telegram
 
 import (
@@ -26,8 +27,8 @@ import (
 // defaultBase is Telegram's own server.
 const defaultBase = "https://api.telegram.org"
 
-// Carrier is people.Carrier for one bot. Only one worker of a bot can poll at a time;
-// another takes over when that one ends.
+// Carrier implements people.Carrier for one bot. Only one worker of a bot can poll at a
+// time; when that worker ends, another one takes over.
 type Carrier struct {
 	api *api
 	log *slog.Logger
@@ -42,8 +43,9 @@ var (
 	_ people.Reviser = (*Carrier)(nil)
 )
 
-// New makes the carrier of the bot with this token. An empty base is Telegram's own
-// server. New refuses an invalid address or token, and calls no server.
+// New makes the carrier of the bot with this token. base is the address of the Bot API's
+// server; empty means Telegram's own. New refuses a malformed address or token, and calls
+// no server.
 func New(base, token string, log *slog.Logger) (*Carrier, error) {
 	a, err := newAPI(cmp.Or(base, defaultBase), token)
 	if err != nil {
@@ -82,9 +84,10 @@ func outgoingPrompt(chatID int64, p *schemas.Prompt) outgoing {
 // Settle edits the message: the outcome replaces the buttons. If Telegram no longer
 // allows the edit, a reply to the message shows the outcome.
 //
-// A person may have pressed a button in time while nod was away or the machine asleep.
-// Settle shows an expiry only after such presses have arrived. Until then it returns an
-// error with the time after which it must be called again.
+// While nod was away or the machine asleep, a person may have pressed a button in time.
+// Settle therefore does not show an expiry while Telegram may hold presses that nod has
+// not received. Instead it returns an error with the time after which the worker calls
+// Settle again. It waits for at most holdFor while Telegram can be reached.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	if p.Decision != nil && p.Decision.Outcome == schemas.TimedOut && c.backlog.holdsExpiry() {
 		return &people.Error{After: holdPause, Err: fmt.Errorf("settle %s: presses that Telegram still holds are handled first", p.Key())}
@@ -108,7 +111,7 @@ func (c *Carrier) editToOutcome(ctx context.Context, ref people.Ref, p schemas.P
 		err = c.api.call(ctx, "sendMessage", m, nil)
 	}
 	if e := (*people.Error)(nil); errors.As(err, &e) && e.Unreachable {
-		return nil // the person blocked the bot or left
+		return nil // the person blocked the bot or left Telegram
 	}
 	return err
 }

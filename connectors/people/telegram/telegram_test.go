@@ -19,8 +19,8 @@ import (
 
 const token = "777:AAsecretsecretsecretsecretsecretsec"
 
-// rig is a Telegram with the suite's people. It fails the test if the carrier makes a
-// call that a correct client never makes.
+// rig is an in-memory Telegram with the suite's people. It fails the test if the carrier
+// makes a call that a correct client never makes.
 type rig struct {
 	t *testing.T
 	*telegramtest.Server
@@ -46,7 +46,7 @@ func TestTheSuite(t *testing.T) { peopletest.Run(t, features, newRig, token, "se
 func id(user string) int64 {
 	n, err := strconv.ParseInt(user, 10, 64)
 	if err != nil {
-		panic(err) // the test's own user
+		panic(err) // the test itself is broken
 	}
 	return n
 }
@@ -73,8 +73,8 @@ func (r *rig) Read(user string) []peopletest.Message {
 	return all
 }
 
-// message converts a message for the suite. Text of the agent must be marked as code,
-// in which Telegram makes no links.
+// message converts a message for the suite. It requires that the agent's text is marked as
+// code, in which Telegram makes no links.
 func (r *rig) message(m telegramtest.Message) peopletest.Message {
 	for _, live := range []string{"://", "/pending https", "@everyone", "rm -rf"} {
 		require.NotContains(r.t, m.Bare, live)
@@ -86,7 +86,8 @@ func (r *rig) message(m telegramtest.Message) peopletest.Message {
 	return out
 }
 
-// kindOf is the kind of option that a button chooses; empty for a step.
+// kindOf returns the kind of the option that a button chooses, or "" if the button leads to
+// a further step.
 func kindOf(label string) schemas.OptionKind {
 	for prefix, kind := range map[string]schemas.OptionKind{
 		"✅ Allow once": schemas.AllowOnce, "✅ Allow, agent remembers": schemas.AllowAlways, "⛔ Deny, agent remembers": schemas.RejectAlways,
@@ -118,7 +119,8 @@ func (r *rig) Does(user string, act peopletest.Act) bool {
 	return true
 }
 
-// deny presses the button that asks for a reason, and replies to the form with it.
+// deny presses the button for a denial with a reason, and replies with the reason to the
+// message that asks for it. It returns false if there is no such button.
 func (r *rig) deny(user string, about int64, reason string) bool {
 	for _, m := range r.Chat(id(user)) {
 		for _, b := range m.Buttons {

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// maxText is the longest message, in UTF-16 units after entities.
+	// maxText is the greatest length of a message's text, in UTF-16 units.
 	maxText = 4096
-	// margin is the space that a prompt leaves free for texts whose length changes with
-	// time: "in 7 days", "which has passed", the outcome.
+	// margin is the length, in UTF-16 units, that a prompt leaves free for texts that change
+	// with time: "in 7 days", "which has passed", the outcome.
 	margin = 256
-	// maxEntities is the number of entities that Telegram keeps. Text of further entities
-	// would not be marked as code, and Telegram would turn parts of it into links.
+	// maxEntities is the number of entities that Telegram keeps. It would not mark the text
+	// of further entities as code, and would turn parts of that text into links.
 	maxEntities = 100
 )
 
-// The lines by which a message names its request. Only nod's own words can start a line
-// in a message's head; see people.Part.
+// The lines by which a message names its request. They are in the message's head, its first
+// headLines lines, in which only nod's own words can start a line; see people.Part.
 const (
 	requestLine = "Request: "
 	sessionLine = "Session: "
@@ -55,13 +55,13 @@ func (c *content) newline() {
 func (c *content) fits(limit int) bool { return c.units <= limit && len(c.entities) <= maxEntities }
 
 // repeated is the first line of a prompt that may already be in the chat, and repeatEnded
-// the first line of its outcome. nod cannot edit the other message.
+// the first line once it is decided. nod has no Ref of the other message and cannot edit it.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
 )
 
-// promptContent lays a prompt out: in full if it fits, otherwise in brief.
+// promptContent lays out a prompt: in full if it fits a message, otherwise in brief.
 func promptContent(p *schemas.Prompt, now time.Time) *content {
 	if fitsWhole(p) {
 		if c := layout(p, people.Parts(p, now)); c.fits(maxText) { // an outcome may be long
@@ -71,16 +71,16 @@ func promptContent(p *schemas.Prompt, now time.Time) *content {
 	return layout(p, people.Brief(p, now))
 }
 
-// fitsWhole reports whether a prompt is shown with its exact payload; otherwise nothing
-// may be allowed from it. The result is the same for the whole life of a request, so it
-// is the same when the answer comes.
+// fitsWhole reports whether a prompt is shown with its exact payload. If it is not, it
+// cannot be allowed on Telegram. The result does not depend on the time, the decision or
+// the number of calls, so that it is the same when the answer comes as when p was sent.
 func fitsWhole(p *schemas.Prompt) bool {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls
 	return layout(&open, people.Parts(&open, p.Request.CreatedAt)).fits(maxText - margin)
 }
 
-// mostCalls is more than the calls that any question counts.
+// mostCalls is a greater number of calls than any question has.
 const mostCalls = 99999
 
 func layout(p *schemas.Prompt, parts []people.Part) *content {
@@ -102,8 +102,8 @@ func layout(p *schemas.Prompt, parts []people.Part) *content {
 	return c
 }
 
-// part writes nod's words in bold and all text that may be the agent's as code, in which
-// Telegram makes no links, mentions or commands.
+// part writes nod's labels in bold, and all text that may come from the agent as code, in
+// which Telegram makes no links, mentions or commands.
 func (c *content) part(p people.Part) {
 	switch {
 	case len(p.Lines) == 0:
@@ -145,7 +145,7 @@ func callsCountedIn(text string) int {
 	return 1
 }
 
-// requestNamedIn returns the request that one of nod's own messages is about.
+// requestNamedIn returns the request that the head of a message from nod names.
 func requestNamedIn(text string) (session, id string, ok bool) {
 	lines := strings.SplitN(text, "\n", headLines+1)
 	for _, line := range lines[:min(len(lines), headLines)] {

@@ -38,7 +38,7 @@ func TestSettingsThatCannotWork(t *testing.T) {
 	}
 }
 
-// The token reaches no server but the one in the settings, and appears in no error.
+// Only the server in the settings receives the token, and no error contains it.
 func TestTheTokenGoesNowhereElse(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("a request was sent elsewhere: %s", r.URL)

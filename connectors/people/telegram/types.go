@@ -1,6 +1,6 @@
 package telegram
 
-// The types of the Bot API, as far as nod needs them.
+// The types of the Bot API, with the fields that nod uses.
 
 type update struct {
 	ID       int64          `json:"update_id"`
@@ -8,7 +8,8 @@ type update struct {
 	Callback *callbackQuery `json:"callback_query"`
 }
 
-// senderID is the id of the person behind an update, or 0 without one.
+// senderID returns the id of the person who caused an update, or 0 if the update names no
+// person.
 func (u *update) senderID() int64 {
 	switch {
 	case u.Callback != nil:
@@ -38,8 +39,8 @@ type message struct {
 	ReplyMarkup *keyboard `json:"reply_markup"`
 }
 
-// callbackQuery is the press of a button. A message that was deleted, or is too old, has
-// no text.
+// callbackQuery is the press of a button. Message has no text if the message was deleted
+// or is too old.
 type callbackQuery struct {
 	ID      string   `json:"id"`
 	From    user     `json:"from"`
@@ -77,7 +78,7 @@ type preview struct {
 	IsDisabled bool `json:"is_disabled"`
 }
 
-// outgoing is a message to send or, with a MessageID, to edit.
+// outgoing is a message to send or, if it has a MessageID, an edit of that message.
 type outgoing struct {
 	ChatID    int64    `json:"chat_id"`
 	MessageID int64    `json:"message_id,omitempty"`

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// hookPath is the end of every webhook address of nod's. It distinguishes them from
-	// webhooks of other programs, which nod does not remove.
+	// hookPath is the end of every webhook address that nod sets. It distinguishes nod's
+	// webhooks from those of other programs, which nod does not remove.
 	hookPath = "/nod/telegram"
 	// hookSecret is the header in which Telegram sends the secret.
 	hookSecret = "X-Telegram-Bot-Api-Secret-Token"
-	// maxUpdate bounds one update, in bytes; the longest has two long messages.
+	// maxUpdate bounds one update, in bytes; the longest update has two long messages.
 	maxUpdate = 1 << 20
-	// hookCheckEvery is the time between checks that the webhook is still set and that no
-	// update waits.
+	// hookCheckEvery is the time between two checks that the webhook is still set and that
+	// no update is waiting at Telegram.
 	hookCheckEvery = 30 * time.Second
 	// minSecret is the least length of the secret, in characters.
 	minSecret = 16
@@ -66,8 +66,8 @@ func (c *Carrier) UseWebhook(w Webhook) error {
 
 const secretLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
 
-// serveWebhook serves the webhook until ctx ends. The webhook stays set afterwards:
-// updates then wait at Telegram, as they do for a poller.
+// serveWebhook serves the webhook until ctx ends. The webhook stays set afterwards, so that
+// updates wait at Telegram until a worker receives them.
 func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 	listener, err := net.Listen("tcp", c.hook.Listen)
 	if err != nil {
@@ -85,8 +85,8 @@ func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	err = c.keepWebhook(ctx, ended)
-	// Updates in hand end with ctx. Each then gets an error as reply, so that Telegram sends
-	// it again.
+	// When ctx ends, the updates that are being handled get an error as reply, so that
+	// Telegram sends them again.
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()
 	if server.Shutdown(stopping) != nil {
@@ -127,8 +127,8 @@ func (c *Carrier) setHook(ctx context.Context) error {
 	return c.api.call(ctx, "setWebhook", map[string]any{"url": c.hook.PublicURL, "secret_token": c.hook.Secret, "allowed_updates": allowed}, nil)
 }
 
-// checkBacklog reports whether Telegram has sent all updates that waited. It sets the
-// webhook again if another one has replaced it.
+// checkBacklog reports whether Telegram has sent all updates that were waiting. If the
+// webhook was removed or replaced, checkBacklog sets it again.
 func (c *Carrier) checkBacklog(ctx context.Context) (heard bool, err error) {
 	var now hookInfo
 	askedAt := c.backlog.now()
@@ -146,8 +146,8 @@ type hookInfo struct {
 	Pending int    `json:"pending_update_count"`
 }
 
-// serveUpdate handles one update. It confirms the update only after nod has taken or
-// refused it for good. Telegram sends an unconfirmed update again.
+// serveUpdate handles one update. It confirms the update only after nod has stored or
+// refused its answer for good. Telegram sends an unconfirmed update again.
 func (c *Carrier) serveUpdate(w http.ResponseWriter, r *http.Request, desk people.Desk) {
 	shown := []byte(r.Header.Get(hookSecret))
 	switch {
@@ -176,11 +176,11 @@ func (c *Carrier) serveUpdate(w http.ResponseWriter, r *http.Request, desk peopl
 	w.WriteHeader(http.StatusOK)
 }
 
-// errForeign reports a webhook of another program.
+// errForeign means that the bot has a webhook of another program.
 var errForeign = errors.New("another program receives this bot's updates, through its own webhook: give nod its own bot, or remove that webhook")
 
-// removeWebhook removes a webhook of nod's own, which makes room for polling. A webhook
-// of another program stays, and is returned as an error.
+// removeWebhook removes a webhook that nod has set, because Telegram refuses polls while a
+// webhook is set. It returns errForeign for a webhook of another program, which stays.
 func (c *Carrier) removeWebhook(ctx context.Context) error {
 	var now hookInfo
 	if err := c.api.call(ctx, "getWebhookInfo", struct{}{}, &now); err != nil || now.URL == "" {

@@ -51,7 +51,8 @@ func TestTheSuiteOnAWebhook(t *testing.T) {
 	}, token, "secretsecret")
 }
 
-// useWebhook switches the carrier from polling to a webhook.
+// useWebhook switches the carrier from polling to a webhook, and returns the URL on which
+// the carrier receives updates.
 func (w *world) useWebhook() (target string) {
 	listen := freeAddr(w.t)
 	w.Proxy("http://" + listen)

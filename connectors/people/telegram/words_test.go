@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// form waits for the message that asks Ann for words, and returns it.
+// form waits for the message that asks Ann for a text in reply, and returns it.
 func (w *world) form(head string) (m telegramtest.Message) {
 	w.t.Helper()
 	w.waits(func() bool {
@@ -19,8 +19,8 @@ func (w *world) form(head string) (m telegramtest.Message) {
 	return m
 }
 
-// A text counts only for the very request about which it was asked: another request may
-// have the same id by then.
+// A text counts only for the request for which nod asked for it, and not for a later
+// request with the same id.
 func TestWordsForAnotherRequestUnderTheSameID(t *testing.T) {
 	for button, c := range map[string]struct{ head, option string }{
 		"Deny, say why":  {"Reply to this message and say why", "reject_once"},

@@ -18,7 +18,7 @@ import (
 
 var ann = id(peopletest.Ann)
 
-// world is a Telegram with its limits, a carrier, and a desk with one request.
+// world is an in-memory Telegram with its limits, a carrier, and a desk with one request.
 type world struct {
 	*require.Assertions
 	*telegramtest.Server
@@ -44,7 +44,7 @@ func (w *world) open() *telegram.Carrier {
 	return c
 }
 
-// run runs the carrier until stop is called.
+// run runs the carrier until stop is called. stop returns Run's error.
 func (w *world) run() (stop func() error) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	ended := make(chan error, 1)
@@ -83,13 +83,13 @@ func (w *world) shows() telegramtest.Message {
 	return all[len(all)-1]
 }
 
-// desk has one request, and records the answers to it.
+// desk is a stand-in for nod that has one request, and records the answers to it.
 type desk struct {
 	people.Desk
 	prompt  schemas.Prompt
 	answers chan schemas.Answer
 	err     func() error
-	shows   func() schemas.Prompt // nil for the prompt as it is
+	shows   func() schemas.Prompt // the prompt that Show returns; nil for prompt
 	gone    bool                  // nod no longer keeps the request
 }
 

@@ -66,7 +66,7 @@ type update struct {
 	Callback *callback `json:"callback_query,omitempty"`
 }
 
-// outgoing is a message to send or edit. Other fields are refused.
+// outgoing is a message to send or edit. A call with any other field is refused.
 type outgoing struct {
 	ChatID    int64    `json:"chat_id"`
 	MessageID int64    `json:"message_id"`

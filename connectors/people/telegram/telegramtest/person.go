@@ -23,13 +23,13 @@ func (p *person) find(id int64) *message {
 	return p.messages[i]
 }
 
-// press is a pressed button. It is answered once.
+// press is a pressed button. The bot can answer it once.
 type press struct {
 	by       *person
 	answered bool
 }
 
-// Read is one text that a person saw: a message, by its id, or a toast over the chat.
+// Read is one text that a person saw: a message, by its id, or the text of a toast.
 type Read struct {
 	Message int64
 	Toast   string
@@ -42,7 +42,7 @@ type Message struct {
 	Buttons []Button
 	// First is the text as it was sent, before any edit.
 	First string
-	// Bare is the text outside of code and pre, in which Telegram makes links and
+	// Bare is the text outside of code and pre entities. In Bare, Telegram makes links and
 	// commands.
 	Bare string
 }
@@ -50,7 +50,7 @@ type Message struct {
 // Button is a button under a message, with its label and its data.
 type Button struct{ Text, Data string }
 
-// Start has a person open the bot, which may write to them only then.
+// Start makes a person open the bot. Before this the bot cannot write to them.
 func (s *Server) Start(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (s *Server) Start(id int64) {
 	s.people[id] = &person{sender: sender{ID: id, Name: fmt.Sprint("user ", id)}}
 }
 
-// Block has a person block the bot.
+// Block makes a person block the bot.
 func (s *Server) Block(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,9 +110,9 @@ func (m *message) seen() Message {
 	return seen
 }
 
-// Press has a person press a button under a message in any person's chat, with any data:
-// a manipulated client may send anything. If forgotten is set, Telegram no longer has the
-// message's text.
+// Press makes a person press a button under a message in any person's chat, with any data,
+// because a manipulated client may send anything. If forgotten is set, Telegram no longer
+// has the message's text.
 func (s *Server) Press(by, chatID, messageID int64, data string, forgotten bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Server) Expire() {
 	}
 }
 
-// Write has a person write to the bot, as a reply unless replyTo is 0.
+// Write makes a person write to the bot, as a reply to message replyTo unless that is 0.
 func (s *Server) Write(by int64, text string, replyTo int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *Server) Write(by int64, text string, replyTo int64) {
 	s.queue(update{Message: m})
 }
 
-// bare is the text that no code or pre covers.
+// bare returns the text outside of code and pre entities.
 func (m *message) bare() string {
 	units := utf16.Encode([]rune(m.Text))
 	covered := make([]bool, len(units))
@@ -179,7 +179,7 @@ func (s *Server) Keeps(id int64, text string) bool {
 	return slices.ContainsFunc(s.people[id].messages, func(m *message) bool { return m.Text == text })
 }
 
-// Last is the id of the last message in a chat, from either side.
+// Last returns the id of the last message in a chat, from either side.
 func (s *Server) Last(id int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

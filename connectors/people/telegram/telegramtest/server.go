@@ -1,6 +1,6 @@
-// Package telegramtest is an in-memory Telegram for tests: a Bot API server with its
-// users. It is as strict as the real one, and stricter in cases in which the real one
-// silently cuts or drops.
+// Package telegramtest is an in-memory Telegram for tests: a Bot API server with its users.
+// It refuses the calls that the real server refuses, and also calls of which the real server
+// would silently drop a part.
 package telegramtest
 
 import (
@@ -18,12 +18,12 @@ const BotID = 777
 
 // The limits of the real server.
 const (
-	maxText     = 4096 // UTF-16 units, after entities
+	maxText     = 4096 // UTF-16 units of a message's text
 	maxEntities = 100
-	maxData     = 64  // bytes of a button
+	maxData     = 64  // bytes of a button's data
 	maxToast    = 200 // characters
-	chatBurst   = 20  // burst of messages to one chat, then one a second
-	allBurst    = 60  // burst to all chats, then 30 a second
+	chatBurst   = 20  // messages to one chat at once, then one a second
+	allBurst    = 60  // messages to all chats at once, then 30 a second
 )
 
 // Server is the Telegram of one bot. It is safe for concurrent use.
@@ -53,7 +53,7 @@ type Server struct {
 
 // Fault is a planned failure of a call.
 type Fault struct {
-	Method     string // the method; empty for any that sends or edits
+	Method     string // the method; empty for sendMessage and editMessageText
 	Code       int    // the HTTP status; 0 breaks the connection
 	Words      string // the description
 	RetryAfter int    // in seconds
@@ -70,7 +70,7 @@ func New(token string) *Server {
 	return s
 }
 
-// URL is the base URL of the server.
+// URL returns the base URL of the server.
 func (s *Server) URL() string { return s.http.URL }
 
 // Close ends the server, and every open poll.
@@ -82,7 +82,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Fail makes the next calls fail, each with one of the faults, in order.
+// Fail makes the next calls fail: a call fails with the first remaining fault for its method.
 func (s *Server) Fail(faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,22 +96,22 @@ func (s *Server) Polling() bool {
 	return s.poll != nil
 }
 
-// Strand disconnects the open poll from updates, as if the client's machine slept.
+// Strand makes the open poll receive no updates, as if the client's machine slept.
 func (s *Server) Strand() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.poll = nil
 }
 
-// Unlimited lifts the limits per second, which depend on the clock.
+// Unlimited lifts the rate limits, which depend on the clock.
 func (s *Server) Unlimited() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unlimited = true
 }
 
-// Latency delays every reply but a poll's after the call was carried out, as a network
-// does.
+// Latency makes the server wait for d between carrying out a call and replying, as a slow
+// network does. Polls are not delayed.
 func (s *Server) Latency(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +125,8 @@ func (s *Server) Calls(method string) int {
 	return s.calls[method]
 }
 
-// Rejected returns the refusals that a correct client never gets: for malformed calls and
-// broken limits.
+// Rejected returns the refusals that a correct client never gets: those of malformed calls
+// and of messages beyond the limits.
 func (s *Server) Rejected() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.write(w, name, result, f)
 }
 
-// run carries a call out, unless a fault is due.
+// run carries out a call, unless a fault is due.
 func (s *Server) run(w http.ResponseWriter, r *http.Request, name string, m method) (any, *failure) {
 	body, err := readAll(r)
 	if err != nil {
@@ -243,14 +243,14 @@ func (s *Server) write(w http.ResponseWriter, name string, result any, f *failur
 	_ = json.NewEncoder(w).Encode(reply) // the client may be gone
 }
 
-// bucket is a rate limit: a burst, then a number of calls a second.
+// bucket is the state of a rate limit that allows a burst, then a number of calls a second.
 type bucket struct {
 	left  float64
 	since time.Time
 }
 
-// spend counts a call against a chat's rate limit. It fails with the time to wait if the
-// limit is reached.
+// spend counts a call against a chat's rate limit. If the limit is reached, it returns a
+// failure with the time to wait.
 func (s *Server) spend(chat int64, burst, perSecond float64) *failure {
 	if s.unlimited {
 		return nil

@@ -16,10 +16,10 @@ type hook struct {
 	stop        context.CancelFunc
 }
 
-// hookAgain is the time before a refused update is sent again.
+// hookAgain is the time after which the server sends a refused update again.
 const hookAgain = 50 * time.Millisecond
 
-// Proxy sets the address that every webhook's public address forwards to, such as
+// Proxy sets the address to which every webhook's public address forwards, such as
 // http://127.0.0.1:4281.
 func (s *Server) Proxy(target string) {
 	s.mu.Lock()
@@ -55,7 +55,7 @@ func (s *Server) unhook() {
 
 var secretWords = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
 
-// setWebhook ends polls and starts to send updates, including those that wait.
+// setWebhook ends the open poll and starts to send updates, including those that wait.
 func (s *Server) setWebhook(_ *http.Request, body []byte) (any, *failure) {
 	var m struct {
 		URL     string   `json:"url"`
@@ -110,8 +110,8 @@ func (s *Server) getWebhookInfo(_ *http.Request, body []byte) (any, *failure) {
 	return info, nil
 }
 
-// send sends one update after another until ctx ends, repeating each until the webhook
-// takes it.
+// send sends one update after another until ctx ends. It repeats each update until the
+// webhook confirms it.
 func (s *Server) send(ctx context.Context, path, secret string) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
