@@ -237,7 +237,7 @@ func TestUnsubscribingEndsASessionsStream(t *testing.T) {
 	s.gets("session.unsubscribe", fields{"session_id": "S"})
 	r.asks("S", "two", `{}`)
 	r.asks("T", "three", `{}`)
-	r.listed(s, "one", "two", "three") // and no notification among the replies
+	r.listed(s, "one", "two", "three")
 	answer, before := s.gets("session.subscribe", fields{"session_id": "S"})
 	r.Empty(before)
 	r.Equal(2, answer.Payload.Pending)
@@ -279,11 +279,11 @@ func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
 	}
 	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
-	for range 240 { // more than the socket buffers, and nearly the maximum backlog
+	for range 240 { // more than the socket's buffers hold, and just below maxBacklog
 		slow.asksFor("permissions.list", nil)
 	}
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // stays below 30 s, after which a client that cannot be written to gets no reason
+	const n = 60 // few enough for 30 s: after that a client that does not read is cut off without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {
@@ -350,7 +350,7 @@ func TestEachOnceUnderLoad(t *testing.T) {
 			r.True(requested[id], "%s ended before it began", id)
 			r.False(resolved[id], "%s ended twice", id)
 			resolved[id] = true
-			select { // a dropped client connects again
+			select { // lets a client that has disconnected connect again
 			case turns <- struct{}{}:
 			default:
 			}

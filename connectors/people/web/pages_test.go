@@ -20,7 +20,7 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 	r.terminal("bob", "T", "two", "allow_once") // arrives live
 	p.sees("document.querySelectorAll('.decided').length === 2")
 	p.Contains(p.text(".decided"), "Allowed once · Bob")
-	for _, hash := range []string{"#/constructor", "#/session", "#/session/", "#/nothing/else"} { // made-up addresses
+	for _, hash := range []string{"#/constructor", "#/session", "#/session/", "#/nothing/else"} { // addresses that do not exist show the inbox
 		p.goes(hash)
 		p.sees("document.querySelector('main nod-inbox')")
 		p.goes("#/history")
@@ -56,7 +56,7 @@ func TestFiveHundredPending(t *testing.T) {
 	p.ends("Allowed once · Ann")
 	p.sees(fmt.Sprintf("document.title === '(%d) nod'", n-1))
 
-	// A page opened later at another inbox shows the same.
+	// A page that is opened later, at another inbox, shows the same requests.
 	other := r.another().visits("bob", 360, 740)
 	other.sees(fmt.Sprintf("document.querySelectorAll('.rows li').length === %d", n-1))
 }
