@@ -21,7 +21,7 @@ var led = []string{
 }
 
 // api sends a JetStream API request with the owner's key. It connects to the servers' own
-// ports, so no cut way affects it.
+// ports, so cut ways do not affect it.
 func (c *cluster) api(ctx context.Context, subject string, into any) error {
 	id := roles.ID{Role: roles.OwnerStore}
 	key, err := nats.NkeyOptionFromSeed(c.keys().Path(id))

@@ -43,7 +43,7 @@ var recordModel = (&porcupine.NondeterministicModel{
 
 // linearizable checks that the operations on a request have an order, compatible with their
 // start and end times, in which each operation reads the value that was written last. It
-// skips requests with identical calls, which share a decision.
+// skips requests with identical calls, which share a decision, and detached calls.
 func linearizable(e *evidence) (found []violation) {
 	members := map[string]map[string]bool{}
 	for _, ev := range e.Events {

@@ -77,8 +77,8 @@ func (n *namespaces) space(who string) string { return n.prefix + "-" + who }
 
 func (n *namespaces) ip(who string) string { return fmt.Sprint(n.subnet, n.hosts[who]) }
 
-// in returns the arguments that run the command after them in a namespace, or nil for the
-// machine's own.
+// in returns the arguments to put before a command, so that it runs in a namespace. For the
+// machine's own namespace it returns nil.
 func (n *namespaces) in(who string) []string {
 	if _, inside := n.hosts[who]; !inside {
 		return nil

@@ -69,7 +69,7 @@ func (l *link) accept() {
 	for {
 		from, err := l.listener.Accept()
 		if err != nil {
-			return // closed
+			return // the listener is closed
 		}
 		go l.connect(from)
 	}
@@ -130,7 +130,7 @@ func (w *wire) carry(from, to net.Conn) {
 			}
 		}
 		if err != nil {
-			w.link.wait(w) // the end of a connection is a packet too
+			w.link.wait(w) // a cut delays the close too, which TCP sends as a packet
 			return
 		}
 	}

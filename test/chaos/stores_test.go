@@ -135,7 +135,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	if err := each(ctx, js, "KV_pending_permissions", records+">", func(subject string, data []byte) error {
 		key := strings.TrimPrefix(subject, records)
 		if !strings.Contains(key, ".") {
-			return nil // not a request, but the key that nod writes to confirm reads
+			return nil // not a record, but the barrier that a scan of the records writes
 		}
 		var rec schemas.Record
 		if err := json.Unmarshal(data, &rec); err != nil {

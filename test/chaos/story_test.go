@@ -108,7 +108,7 @@ func (a *asked) allowed() bool {
 	}
 }
 
-// answers has an approver answer a request, which the approver need not have been shown.
+// answers has an approver answer a request, even one that the approver was not shown.
 func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group string) (schemas.Decision, error) {
 	a.From = schemas.From{UserID: p.userID}
 	end := s.begin(event{
@@ -129,7 +129,7 @@ func reply(p *schemas.Prompt, option string) schemas.Answer {
 	return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: option, Waiters: p.Waiters}
 }
 
-// blind returns an answer to a request that was shown to no approver, made from its receipt.
+// blind returns an answer that is made from a request's receipt, without a prompt.
 func (a *asked) blind(option string) schemas.Answer {
 	return schemas.Answer{SessionID: a.request.SessionID, PendingID: a.request.PendingID, Digest: a.receipt.Digest, OptionID: option, Waiters: 1}
 }

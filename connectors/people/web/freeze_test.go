@@ -56,7 +56,7 @@ func TestTheBrakeOfOneSession(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 
 	p.chooses("agent")
-	p.freezeSays("Freeze") // the agent is not frozen
+	p.freezeSays("Freeze") // the freeze of the session does not cover its agent
 	p.clicksUntil("Sure? Deny this agent")
 	p.clicksUntil("Thaw")
 	d, err = other.Await(r.ctx)
@@ -66,7 +66,7 @@ func TestTheBrakeOfOneSession(t *testing.T) {
 	p.clicksUntil("Freeze")
 	p.sees("document.querySelector('nod-freeze .frozen').innerText.startsWith('agent local is frozen')")
 	p.goes("#/")
-	p.freezeSays("Thaw") // for everything
+	p.freezeSays("Thaw") // on the inbox the button thaws everything
 	p.clicksUntil("Freeze")
 	p.Empty(p.text("nod-freeze .frozen"))
 }

@@ -114,7 +114,7 @@ func TestWhatIsNoAnswerIsSaidAndChangesNothing(t *testing.T) {
 		{"permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "yes"}, schemas.CodeValidation, "not one of the options"},
 		{"permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "allow_once", "digest": strings.Repeat("a", 64)}, schemas.CodeStale, "look again"},
 		{"permission.respond", fields{"session_id": "S", "pending_id": 7, "option_id": "allow_once"}, schemas.CodeBadRequest, "payload"},
-		{"permission.respond", fields{"session_id": "T", "pending_id": "one", "option_id": "allow_once"}, schemas.CodeNotFound, ""}, // another session's
+		{"permission.respond", fields{"session_id": "T", "pending_id": "one", "option_id": "allow_once"}, schemas.CodeNotFound, ""}, // the request one is in session S
 		{"permission.respond", fields{"session_id": "S", "pending_id": "on", "option_id": "allow_once"}, schemas.CodeNotFound, ""},
 		{"session.subscribe", fields{}, schemas.CodeValidation, "session_id is required"},
 		{"session.subscribe", fields{"session_id": "*"}, schemas.CodeValidation, "session_id is not an id"},
@@ -137,7 +137,7 @@ func TestBadFrames(t *testing.T) {
 		m := s.next()
 		r.Equal("error", m.Type, text)
 		r.Equal(schemas.CodeBadRequest, m.Payload.Code, text)
-		answer, _ := s.gets("inbox.subscribe", nil) // the connection goes on
+		answer, _ := s.gets("inbox.subscribe", nil) // the connection stays open
 		r.True(answer.Payload.Success)
 	}
 	binary := r.opens("bob")
@@ -145,7 +145,7 @@ func TestBadFrames(t *testing.T) {
 	_, err := binary.reads()
 	r.Equal(websocket.StatusUnsupportedData, websocket.CloseStatus(err), err)
 	long := r.opens("bob")
-	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // the server may close it first
+	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // may fail, because the server closes the connection meanwhile
 	_, err = long.reads()
 	r.Error(err)
 }

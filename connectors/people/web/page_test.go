@@ -50,7 +50,7 @@ func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {
 	p.does(chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.Enter))
 	p.sees("document.querySelector('dialog').open")
 	p.sees("document.activeElement === " + button("deny"))
-	p.does(chromedp.KeyEvent(kb.Escape)) // decides nothing
+	p.does(chromedp.KeyEvent(kb.Escape)) // closes the dialog and decides nothing
 	p.sees("!document.querySelector('dialog').open")
 	p.sees("document.activeElement.closest('li')?.dataset.id === 'one'")
 	p.does(chromedp.KeyEvent(kb.Enter))

@@ -17,7 +17,7 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 	p.True(value[bool](p, "Date.now() - Date.parse(document.querySelector('.decided time').dateTime) < 600_000"))
 	p.does(script("document.querySelector('.decided summary').click()"))
 	p.sees("document.querySelector('.decided dl').innerText.includes('production')")
-	r.terminal("bob", "T", "two", "allow_once") // arrives live
+	r.terminal("bob", "T", "two", "allow_once") // the open page is sent this decision too
 	p.sees("document.querySelectorAll('.decided').length === 2")
 	p.Contains(p.text(".decided"), "Allowed once · Bob")
 	for _, hash := range []string{"#/constructor", "#/session", "#/session/", "#/nothing/else"} { // addresses that do not exist show the inbox

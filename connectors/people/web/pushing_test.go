@@ -85,7 +85,7 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	d := p.list.all()[0]
 	require.Equal(t, d.notBefore, next)
 	require.Equal(t, pushEvery, d.notBefore.Sub(d.notified))
-	p.list.update(d.Endpoint, func(o *device) { o.notBefore = time.Now() }) // a minute later
+	p.list.update(d.Endpoint, func(o *device) { o.notBefore = time.Now() }) // as if a minute had passed
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 
@@ -113,7 +113,7 @@ func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	require.NoError(t, p.add(two.Subscription, two.Session))
 	<-p.wake // a device that subscribes during the delay is notified after it too
 	require.Equal(t, next, p.round(t.Context()))
-	p.pending["S.one"] = pendingRequest{at: time.Now()} // the delay has passed
+	p.pending["S.one"] = pendingRequest{at: time.Now()} // as if the delay had passed
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 }

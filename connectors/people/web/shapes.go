@@ -80,7 +80,8 @@ type requestView struct {
 	Waiters int    `json:"waiters"`
 	Waiting int    `json:"waiting"`
 	Times   string `json:"times,omitempty"`
-	// Same is a hash. It is equal for two requests that differ only in ids and deadlines.
+	// Same is a hash of the displayed request. It is equal for two requests that differ
+	// only in ids, deadlines and numbers of calls.
 	Same string `json:"same"`
 
 	sortKey string // sorts by creation time, then by key

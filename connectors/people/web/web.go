@@ -4,9 +4,8 @@
 //
 // A user who has opened a login link has the identity {"web", user}. The approvers in
 // the settings map this identity to a person; a user who is not an approver sees nothing.
-// Listening on loopback makes no difference: on every address the inbox refuses calls for
-// another host, from another origin or, except for the page's files and the login,
-// without a session.
+// An address grants no access, not even a loopback address: the inbox refuses HTTP requests
+// for another host or from another origin, and gives access to nod only with a session.
 package web
 
 import (

@@ -71,7 +71,7 @@ export class Link extends EventTarget {
   }
 
   #closed(socket, reason) {
-    if (socket !== this.#socket) return; // an old socket
+    if (socket !== this.#socket) return; // another socket has replaced this one
     this.#socket = null;
     clearInterval(this.#watchdog);
     socket.onclose = null;

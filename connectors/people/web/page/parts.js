@@ -69,5 +69,5 @@ export function fold(line, ...children) {
   return el("details", "fold", el("summary", "", ...line), ...children);
 }
 
-/** keyOf is a request's key: pending ids are unique only within a session. */
+/** keyOf returns a request's key. The pending id alone is unique only within a session. */
 export const keyOf = (r) => `${r.session_id}.${r.pending_id}`;
