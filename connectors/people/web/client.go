@@ -211,7 +211,8 @@ func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	return m, true, nil
 }
 
-// write sends the queued messages, then the close reason.
+// write sends the queued messages until end is called, and then closes the connection with
+// the reason.
 func (c *client) write(ctx context.Context) {
 	for {
 		m, ok, ended := c.next()

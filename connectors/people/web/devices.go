@@ -86,7 +86,8 @@ func (d *devices) all() []device {
 }
 
 // add stores a device and replaces an older entry for the same endpoint. If its user
-// already has maxOwn devices, the oldest of them is removed.
+// already has maxOwn devices, the oldest of them is removed. It fails with UNAVAILABLE if
+// there are maxDevices devices.
 func (d *devices) add(n device) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -145,8 +145,8 @@ func (b *hub) sortedKeys(session string) []string {
 	return keys
 }
 
-// list returns one page of the pending requests, oldest first: those that sort after the
-// key after.
+// list returns one page of the pending requests, oldest first. The page begins after the
+// request with the sort key after.
 func (b *hub) list(session, after string, limit int, now time.Time) listReply {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -69,7 +69,7 @@ export class Answer extends HTMLElement {
     this.close();
   }
 
-  /** close drops the request, which stays pending. */
+  /** close drops the request without deciding it. */
   close() {
     this.#request = null;
     this.#buttons = [];

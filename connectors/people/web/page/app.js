@@ -27,7 +27,7 @@ class App extends HTMLElement {
   #logout = el("button", "logout", "Log out");
   #push = document.createElement("nod-push");
   #freeze = document.createElement("nod-freeze");
-  #awaited = 0; // number of pending requests that nod has announced and not yet sent
+  #awaited = 0; // number of pending requests that nod has announced and that have not arrived yet
   #pending = new Map(); // requests by key
   #presence = null;
   #subscribed = ""; // the subscribed session

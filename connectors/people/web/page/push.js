@@ -44,7 +44,7 @@ export class Push extends HTMLElement {
     }
   }
 
-  /** leave unsubscribes this device before its user logs out. */
+  /** leave ends the browser's subscription. The app calls it after a logout. */
   async leave() {
     if (this.#subscription) await this.#unsubscribe().catch(() => null);
   }
