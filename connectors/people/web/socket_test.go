@@ -64,7 +64,7 @@ type said struct {
 	} `json:"payload"`
 }
 
-// socket is one user's plain WebSocket client.
+// socket is one user's WebSocket client, without the page.
 type socket struct {
 	*rig
 	conn *websocket.Conn
@@ -111,7 +111,7 @@ func (s *socket) sends(text string) {
 	s.NoError(s.conn.Write(s.ctx, websocket.MessageText, []byte(text)))
 }
 
-// asksFor sends a request; its id is its action.
+// asksFor sends a request. It uses the action as the message's id too.
 func (s *socket) asksFor(action string, payload map[string]any) {
 	s.t.Helper()
 	text, err := json.Marshal(map[string]any{"id": action, "type": "request", "action": action, "payload": payload})

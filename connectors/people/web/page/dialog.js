@@ -3,8 +3,8 @@
 import "./answer.js";
 import { el, keyOf, parts, risk } from "./parts.js";
 
-/** <nod-dialog> shows one request and takes its answer (see <nod-answer>). To close it
- * decides nothing; it then fires "closed" with the request's key. */
+/** <nod-dialog> shows one request and takes its answer (see <nod-answer>). Closing it
+ * decides nothing and fires "closed" with the request's key. */
 export class Dialog extends HTMLElement {
   #request = null;
   #title = el("h2");
