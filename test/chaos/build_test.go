@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// programs are the commands that a scenario runs.
+// programs are the paths of the commands that a scenario runs.
 type programs struct{ nod, natsServer string }
 
 // scratch is this test process's temporary directory; TestMain makes and removes it.
@@ -40,14 +40,14 @@ func build(name string, flags ...string) (programs, error) {
 	return p, nil
 }
 
-// clockFile is the environment variable that names the file with the number of
-// seconds by which a stepped program's wall clock is ahead. A process reads it
-// every 50 ms. The monotonic clock does not move, as in a real clock step.
+// clockFile is the environment variable that names a process's clock file. The file holds
+// the number of seconds by which a stepped program's wall clock is ahead; the process reads
+// it every 50 ms. As in a real clock step, the monotonic clock does not move.
 const clockFile = "NOD_CHAOS_CLOCK"
 
-// clockOverlay replaces time.Now of the standard library for one build: libfaketime
-// does not reach Go programs, which read the clock without libc, and time namespaces
-// do not move the wall clock. nod's own code is unchanged.
+// clockOverlay returns the path of a build overlay that replaces time.Now of the standard
+// library; nod's own code is unchanged. Other ways do not work: Go programs read the clock
+// without libc, which libfaketime needs, and time namespaces do not move the wall clock.
 func clockOverlay() (path string, err error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

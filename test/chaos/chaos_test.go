@@ -38,23 +38,25 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// scenario is a place with a schedule of faults.
+// scenario is a nod under test (a place) and the faults that happen to it.
 type scenario struct {
 	name  string
 	open  func(ctx context.Context, dir string) (place, error)
-	gap   [2]time.Duration
+	gap   [2]time.Duration // the shortest and the longest time between two faults
 	fault func(place) []fault
-	// short is its duration in runs without -duration; 0 leaves it out of those.
+	// short is the scenario's duration in runs without -duration. Such runs leave out a
+	// scenario whose short is 0.
 	short time.Duration
 }
 
+// The gaps between faults.
 var (
 	soon = [2]time.Duration{100 * time.Millisecond, 3 * time.Second}
 	near = [2]time.Duration{500 * time.Millisecond, 5 * time.Second}
 	far  = [2]time.Duration{2 * time.Second, 20 * time.Second}
 )
 
-// scenarios lists all scenarios. Runs without -duration take those with a short form.
+// scenarios lists all scenarios.
 var scenarios = []scenario{
 	{"embedded", openEmbedded, soon, func(p place) []fault { return p.(*embedded).crashes() }, 10 * time.Second},
 	{"mixed", openCluster, near, func(p place) []fault {
@@ -96,7 +98,7 @@ func openStepped(ctx context.Context, dir string) (place, error) {
 	return newCluster(ctx, dir, p, 0)
 }
 
-// diskBytes is the size of a small disk.
+// diskBytes is the size of each server's disk in the scenario disks.
 const diskBytes = 96 << 20
 
 func openSmall(ctx context.Context, dir string) (place, error) {
@@ -125,7 +127,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// choose returns the scenarios to run and how long each is, 0 for its short form.
+// choose returns the scenarios to run and the duration of each; 0 means its short form.
 func choose(t *testing.T) (chosen []scenario, each time.Duration) {
 	for _, sc := range scenarios {
 		switch {
@@ -183,13 +185,14 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	told := map[string]int{}
 	for _, v := range found {
 		if told[v.Check]++; told[v.Check] > reported {
-			continue // the line above counts them
+			continue // the log has their number
 		}
 		t.Errorf("%s\n%s\nreplay: go test ./test/chaos -run TestChaos -scenario %s -seed %d -duration %s", v, e.story(v), sc.name, seed, lasts)
 	}
 }
 
-// reported is the most violations of each check that are printed with their history.
+// reported is the maximum number of violations of one check that are printed with their
+// history.
 const reported = 3
 
 // count summarizes the violations by check.

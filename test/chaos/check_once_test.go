@@ -8,7 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runs returns the calls among events that an agent heard are allowed, by key.
+// runs returns the decisions in events that allowed an agent's call, so that the call ran,
+// by the call's key.
 func runs(events []*event) map[string]*schemas.Decision {
 	all := map[string]*schemas.Decision{}
 	for _, ev := range events {
@@ -19,15 +20,15 @@ func runs(events []*event) map[string]*schemas.Decision {
 	return all
 }
 
-// ruled lists the groups that a rule decides.
+// ruled has the groups that a rule decides, with the outcome.
 var ruled = map[string]schemas.Outcome{"Lookup": schemas.Allowed, "Forbidden": schemas.Denied}
 
-// allowOnce: identical calls run no more often than approvers have allowed them. Each
+// allowOnce checks that identical calls run no more often than approvers have allowed. Each
 // "allow once" allows as many calls as its prompt counted.
 func allowOnce(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for group, events := range groups {
-		allowed := map[string]int{} // by decision, or by answer if its outcome is unknown
+		allowed := map[string]int{} // number of calls by decision id, or by answer if the outcome is unknown
 		lasting := ruled[group] != ""
 		for i, ev := range events {
 			if (ev.Op != opAnswer && ev.Op != opPress) || ev.Option != "allow_once" {
@@ -62,8 +63,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// counted: an answer that counted all the calls of a group decides all of them, if
-// each still waits.
+// counted checks that an answer to a prompt that counted all calls of a group decides all of
+// them. It skips groups in which a call may no longer have waited.
 func counted(e *evidence) (found []violation) {
 	for group, events := range by(e.Events, func(ev *event) string { return ev.Group }) {
 		calls, answer := map[string]bool{}, (*event)(nil)
@@ -75,7 +76,7 @@ func counted(e *evidence) (found []violation) {
 			case opAnswer, opPress:
 				said, answer = said+1, ev
 			case opWithdraw, opDetach, opRevoke, opFreeze:
-				said += 2 // some call no longer waits, or its end has another reason
+				said += 2 // skips the group: a call no longer waits, or ended for another reason
 			}
 		}
 		if said != 1 || answer.Err != nil || answer.Decision == nil || answer.Waiters != len(calls) {
@@ -93,7 +94,7 @@ func counted(e *evidence) (found []violation) {
 	return found
 }
 
-// itsOwnWord: an answer decides the request that it names, and no other.
+// itsOwnWord checks that an answer decides only the request that it names.
 func itsOwnWord(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
 		if d := ev.Decision; ev.Op == opAnswer && ev.Err == nil && d != nil && (d.SessionID != ev.Session || d.PendingID != ev.ID) {
@@ -103,8 +104,8 @@ func itsOwnWord(e *evidence) (found []violation) {
 	return found
 }
 
-// whoAllowed: if a decision says that an approver allowed a call, this approver
-// answered "allow once" for a call of its group before the agent heard the decision.
+// whoAllowed checks that the approver whom a decision names as having allowed a call has
+// answered "allow once" for a call of its group before the agent was sent the decision.
 func whoAllowed(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for _, events := range groups {

@@ -8,14 +8,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// bound is the longest time within which decisions are sent and requests are shown,
-// counted from the end of a fault if there is one.
+// bound is the time within which nod must send a decision or show a request. If there is a
+// fault in this time, the time starts again at the fault's end.
 const bound = 15 * time.Second
 
 // violation is one broken promise.
 type violation struct {
 	Check string
-	Key   string // of a request, or the group if it concerns several
+	Key   string // the key of a request, or the group if the violation is about several
 	Text  string
 }
 
@@ -70,7 +70,8 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// by groups events and keeps the order of the history.
+// by groups events by the result of of, in the order of the history. It leaves out events
+// for which of returns "".
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {
@@ -81,9 +82,9 @@ func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	return groups
 }
 
-// oneDecision: all parties that hear a request's decision hear the same one, which is
-// the stored one. A question with several calls has one decision for approvers, and
-// each call has one for its agent.
+// oneDecision checks that all parties are sent the same decision about a request, and that
+// this decision is stored. A question with several calls has one decision for approvers,
+// and each of its calls has one for its agent.
 func oneDecision(e *evidence) (found []violation) {
 	type told struct {
 		decision *schemas.Decision
@@ -124,8 +125,8 @@ func oneDecision(e *evidence) (found []violation) {
 	return found
 }
 
-// acknowledgedIsStored: if the reply to an answer, a withdrawal or an ask was a
-// decision, that decision is stored.
+// acknowledgedIsStored checks that a decision is stored if it was the reply to an answer, a
+// withdrawal or an ask.
 func acknowledgedIsStored(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
 		if ev.Op != opAnswer && ev.Op != opWithdraw && ev.Op != opAsk || ev.Err != nil || ev.Return == never || ev.Decision == nil {
@@ -140,15 +141,16 @@ func acknowledgedIsStored(e *evidence) (found []violation) {
 	return found
 }
 
-// toldIn reports whether a record that names the decision's request holds its outcome:
-// a call that waits with others has no record of its own.
+// toldIn reports whether any record that names the decision's request has a decision with
+// the same outcome: a call that waited with others may be decided in another call's record.
 func (e *evidence) toldIn(d *schemas.Decision) bool {
 	return slices.ContainsFunc(e.Stored.named(d.SessionID, d.PendingID), func(r schemas.Record) bool {
 		return r.Decision != nil && r.Decision.Outcome == d.Outcome
 	})
 }
 
-// refusedIsNotStored: an answer that was finally refused is not the stored decision.
+// refusedIsNotStored checks that an answer that was finally refused is not the stored
+// decision.
 func refusedIsNotStored(e *evidence) (found []violation) {
 	answers := by(e.Events, func(ev *event) string {
 		if ev.Op != opAnswer && ev.Op != opPress {
@@ -159,7 +161,7 @@ func refusedIsNotStored(e *evidence) (found []violation) {
 	for _, all := range answers {
 		ev := all[0]
 		if len(all) > 1 || ev.unknown() || ev.Err == nil {
-			continue // another answer of theirs may be the stored decision
+			continue // this answer, or another one of the same approver, may be the stored decision
 		}
 		d := e.Stored.decision(ev.key())
 		if d != nil && d.By.Kind == schemas.ByHuman && d.By.Name == ev.Who && ev.told() == nil {
@@ -169,8 +171,9 @@ func refusedIsNotStored(e *evidence) (found []violation) {
 	return found
 }
 
-// afterDeadline: no request is allowed at or after its deadline in broker time, nor by
-// an answer sent after it; and no request times out before its deadline.
+// afterDeadline checks that no request is allowed at or after its deadline in broker time,
+// or by an answer that was sent after the deadline, and that no request times out before
+// its deadline.
 func afterDeadline(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		var deadline time.Time
@@ -198,8 +201,8 @@ func afterDeadline(e *evidence) (found []violation) {
 	return found
 }
 
-// afterRevocation: once the revocation of a standing answer is acknowledged, no call
-// asked later is allowed by it.
+// afterRevocation checks that a standing answer allows no call that was asked after its
+// revocation was acknowledged.
 func afterRevocation(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for _, events := range groups {
@@ -215,14 +218,15 @@ func afterRevocation(e *evidence) (found []violation) {
 	return found
 }
 
-// begunAfter reports whether an event's request was first asked after at.
+// begunAfter reports whether the request of ev was first asked after at.
 func begunAfter(events []*event, ev *event, at time.Duration) bool {
 	i := slices.IndexFunc(events, func(ask *event) bool { return ask.Op == opAsk && ask.key() == ev.key() })
 	return i >= 0 && events[i].Call > at
 }
 
-// afterFreeze: once all engines have acknowledged a freeze, no request of its session
-// is allowed before a thaw begins, and requests pending at the freeze are never allowed.
+// afterFreeze checks a freeze from the time when all engines have acknowledged it: no
+// request of its session is allowed before a thaw begins, and the requests that were pending
+// at the freeze are never allowed.
 func afterFreeze(e *evidence) (found []violation) {
 	sessions := by(e.Events, func(ev *event) string { return ev.Session })
 	for _, events := range sessions {
@@ -264,8 +268,8 @@ func frozen(events []*event, freeze *event) (found []violation) {
 	return found
 }
 
-// settledBy returns the time by which the effects of an event must show: within the
-// bound after at, counted again from the end of each fault in between.
+// settledBy returns the time by which the effects of an event at the time at must show: the
+// bound after at or, if a fault is in between, the bound after the fault's end.
 func (e *evidence) settledBy(at time.Duration) time.Duration {
 	until := at + bound
 	for _, f := range e.Faults {

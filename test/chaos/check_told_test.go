@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// decidedAt returns the time at which the first party heard a request's decision.
+// decidedAt returns the earliest time at which any party was sent a request's decision.
 func decidedAt(events []*event) (at time.Duration, known bool) {
 	at = never
 	for _, ev := range events {
@@ -21,8 +21,8 @@ func decidedAt(events []*event) (at time.Duration, known bool) {
 	return at, known
 }
 
-// endedAt returns the time at which the first party heard the stored decision of a
-// question, under the id of any of its calls.
+// endedAt returns the earliest time at which any party was sent the stored decision of a
+// question, with the id of any of its calls.
 func (e *evidence) endedAt(key string, group []*event) (at time.Duration, known bool) {
 	at = never
 	rec, there := e.Stored.Records[key]
@@ -37,8 +37,8 @@ func (e *evidence) endedAt(key string, group []*event) (at time.Duration, known 
 	return at, known
 }
 
-// everyoneHears: each operation returns within the bound. A wait for a decision ends
-// within the bound after the decision.
+// everyoneHears checks that each operation returns within the bound, and each wait for a
+// decision within the bound after the decision.
 func everyoneHears(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		decided, known := decidedAt(events)
@@ -47,11 +47,11 @@ func everyoneHears(e *evidence) (found []violation) {
 			switch ev.Op {
 			case opHear:
 				if !known {
-					continue // it has no decision
+					continue // the request has no decision
 				}
 				since = max(since, decided)
 			case opAsk:
-				if ev.Who == "nod ask" { // it returns at the decision, not at the receipt
+				if ev.Who == "nod ask" { // nod ask returns with the decision, not with the receipt
 					if !known {
 						continue
 					}
@@ -76,8 +76,9 @@ func untilWhen(at time.Duration) string {
 	return "heard at " + at.String()
 }
 
-// nothingLost: a request that was acknowledged as pending is stored, as pending and
-// listed or with its decision, and no asker waits in vain for a stored decision.
+// nothingLost checks that a request that was acknowledged as pending is stored. If it is
+// still pending, it must be in the list of pending requests; if it is decided, its asker
+// must have been sent the decision.
 func nothingLost(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })
@@ -105,7 +106,8 @@ func nothingLost(e *evidence) (found []violation) {
 	return found
 }
 
-// listed reports whether a pending request, or the question it joined, is listed.
+// listed reports whether the list of pending requests has a request, or the question that
+// it joined.
 func (e *evidence) listed(records []schemas.Record, key string) bool {
 	if e.Stored.Pending[key] {
 		return true
@@ -119,14 +121,15 @@ func (e *evidence) listed(records []schemas.Record, key string) bool {
 	})
 }
 
-// waited reports whether an asker waits for longer than the bound.
+// waited reports whether an asker got no decision within the bound.
 func (e *evidence) waited(events []*event) bool {
 	return slices.ContainsFunc(events, func(ev *event) bool {
 		return ev.Op == opHear && ev.Decision == nil && ev.Return > e.settledBy(ev.Call)
 	})
 }
 
-// everythingShown: viewers show each pending request and its decision within the bound.
+// everythingShown checks that the viewers show each pending request and its decision within
+// the bound.
 func everythingShown(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	crowds := map[string]int{}
@@ -153,10 +156,10 @@ func everythingShown(e *evidence) (found []violation) {
 			}
 			late := shown
 			if crowds[events[0].Group] > 1 && shown != never {
-				late = 0 // it may have waited for another question before it became one itself
+				late = 0 // it may have joined a question first, and become a question itself only later
 			}
 			if shown == never && known && decided <= e.settledBy(opened) && e.settledBy(opened) > opened+bound {
-				continue // it was decided while a fault kept views from this viewer
+				continue // a fault delayed this viewer's views until the request was decided
 			}
 			if until := e.settledBy(opened); min(late, e.End) > until {
 				found = append(found, violates(key, "%s was not shown it within the bound: pending at %.4f, %s", who, opened.Seconds(), untilWhen(shown)))
@@ -169,11 +172,11 @@ func everythingShown(e *evidence) (found []violation) {
 	return found
 }
 
-// repeated begins a Telegram message whose question may be in the chat already.
+// repeated is the beginning of a Telegram message whose question may already be in the chat.
 const repeated = "(Sent again:"
 
-// phoneIsTidy: a second message about a question says that it is a repeat, and messages
-// about decided questions have no answer buttons.
+// phoneIsTidy checks that a second message about a question is marked as a repeat, and that
+// messages about decided questions have no answer buttons.
 func phoneIsTidy(e *evidence) (found []violation) {
 	messages := map[string][]telegramtest.Message{}
 	for _, m := range e.Phone {
@@ -203,7 +206,8 @@ func phoneIsTidy(e *evidence) (found []violation) {
 	return found
 }
 
-// allOf summarizes messages: number, first line at first and now, number of buttons.
+// allOf summarizes messages: the id, the first line when it was sent, the first line now,
+// and the number of buttons.
 func allOf(messages []telegramtest.Message) string {
 	var all []string
 	for _, m := range messages {
@@ -214,7 +218,7 @@ func allOf(messages []telegramtest.Message) string {
 	return strings.Join(all, "; ")
 }
 
-// rulesHold: a request that a rule decides has the rule's outcome.
+// rulesHold checks that a request that a rule decides has the rule's outcome.
 func rulesHold(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
 		if outcome, known := ruled[ev.Group]; known && ev.Op == opAsk && ev.Decision != nil && ev.Decision.Outcome != outcome {

@@ -18,20 +18,21 @@ const (
 	workers = 2
 )
 
-// cluster is three nats-servers with three replicas of every stream, three engines and
-// two Telegram workers, each a process, with a link between every two of them.
+// cluster is three nats-servers with three replicas of every stream, three engines and two
+// Telegram workers, each a process. Every connection to a server goes over a way, which a
+// fault can cut.
 type cluster struct {
 	*site
 	servers [servers]*process
 	engines [engines]*process
 	workers [workers]*process
 
-	ports  [servers]int // the servers' own ports, behind the links
-	routes [servers]int
-	net    *namespaces    // nil with proxies
+	ports  [servers]int   // the servers' own ports for clients, behind the ways
+	routes [servers]int   // the servers' own ports for other servers
+	net    *namespaces    // nil if the ways are proxies
 	disks  []func() error // unmount the servers' own disks
-	// ways are the links by their client and then by server. Clients are "n0" to "n2" for
-	// the servers' routes, and "engine0", …, "workers", "agents" and "people".
+	// ways holds the ways by their client and then by server. The clients are "n0" to "n2"
+	// for the servers' routes, "engine0" to "engine2", "workers", "agents" and "people".
 	ways map[string][servers]way
 }
 
@@ -90,7 +91,7 @@ func (c *cluster) build(ctx context.Context) error {
 	return nil
 }
 
-// clients lists the clients that have a way of their own to each server.
+// clients lists the clients, except the servers, that have their own way to each server.
 func (c *cluster) clients() []string {
 	all := []string{"workers", "agents", "people"}
 	for n := range engines {
@@ -147,7 +148,7 @@ func (c *cluster) layFor(who string, ports [servers]int) error {
 	return nil
 }
 
-// host is the address at which a server listens.
+// host returns the IP address on which a server listens.
 func (c *cluster) host(n int) string {
 	if c.net != nil {
 		return c.net.ip(fmt.Sprint("n", n))
@@ -155,7 +156,7 @@ func (c *cluster) host(n int) string {
 	return "127.0.0.1"
 }
 
-// args prefixes a process's arguments with its namespace, if it has one.
+// args returns a command that runs args in who's namespace, if who has one.
 func (c *cluster) args(who string, args ...string) []string {
 	if c.net == nil {
 		return args
@@ -163,8 +164,9 @@ func (c *cluster) args(who string, args ...string) []string {
 	return append(c.net.in(who), args...)
 }
 
-// config is one server's configuration. Routes go through links, and the server does
-// not advertise addresses that would go around them.
+// config returns one server's configuration. Its routes go over the ways to the other
+// servers. The server does not advertise its address, because connections to that address
+// would bypass the ways.
 func (c *cluster) config(n int, accounts string) string {
 	var routes []string
 	for to, way := range c.ways[fmt.Sprint("n", n)] {
@@ -202,13 +204,14 @@ func answers(ctx context.Context, addr string) error {
 		}
 		defer conn.Close()
 		var hello [4]byte
-		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // a closed connection fails below
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // fails only for a closed connection, and then Read fails too
 		_, err = conn.Read(hello[:])
 		return err == nil && string(hello[:]) == "INFO"
 	})
 }
 
-// every calls f until it returns true or ctx ends; the error is ctx's.
+// every calls f, with a pause after each call, until f returns true. If ctx ends first, it
+// returns ctx's error.
 func every(ctx context.Context, pause time.Duration, f func() bool) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -231,7 +234,7 @@ func (c *cluster) engine(n int) *process {
 	}
 }
 
-// program is a command of nod's, which logs more if its log is kept.
+// program returns the arguments that run a nod command; with -keep the command logs more.
 func (c *cluster) program(name string) []string {
 	if *flagKeep != "" {
 		return []string{c.nod, name, "--verbose"}

@@ -44,8 +44,8 @@ func (c *cluster) stops() []fault {
 	}
 }
 
-// slowDisk stops a server for 200 to 800 ms again and again, as a disk does that takes
-// so long for every sync.
+// slowDisk returns a fault that suspends a server for 200 to 800 ms again and again, as if
+// every sync of its disk took that long.
 func (c *cluster) slowDisk() fault {
 	return fault{"a slow server", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := c.led(ctx, rng)
@@ -66,7 +66,7 @@ func (c *cluster) stepDowns() []fault {
 	return []fault{repeats("leaders step down", [2]time.Duration{100 * time.Millisecond, 900 * time.Millisecond}, c.stepDown)}
 }
 
-// splits are partitions and delays.
+// splits returns partitions and, if the ways are proxies, delays.
 func (c *cluster) splits() []fault {
 	all := []fault{
 		c.split("a server is cut off from everything", func(n int) []way { return append(c.routesOf(n), c.clientsOf(n)...) }),
@@ -84,7 +84,8 @@ func (c *cluster) splits() []fault {
 	return all
 }
 
-// split is a partition around a server, or around the engine of its number.
+// split returns a fault that cuts the ways of the server, or of the engine, with the number
+// n, which target chooses.
 func (c *cluster) split(name string, ways func(n int) []way) fault {
 	return fault{name, [2]time.Duration{3 * time.Second, 20 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -93,7 +94,7 @@ func (c *cluster) split(name string, ways func(n int) []way) fault {
 	}}
 }
 
-// far delays all packets to and from a server.
+// far returns a fault that delays all packets to and from a server.
 func (c *cluster) far() fault {
 	return fault{"a server is far away", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -108,8 +109,8 @@ func (c *cluster) far() fault {
 	}}
 }
 
-// target is the number of a server: a random one in a third of the cases, else the
-// leader of a random stream or consumer.
+// target chooses a server and returns its number: in a third of the cases a random server,
+// else the leader of a random stream or consumer.
 func (c *cluster) target(ctx context.Context, rng *rand.Rand) int {
 	any, what := rng.IntN(3*servers), led[rng.IntN(len(led))]
 	if any < servers {
@@ -120,7 +121,7 @@ func (c *cluster) target(ctx context.Context, rng *rand.Rand) int {
 	return c.leader(found, what)
 }
 
-// routesOf are the ways between a server and the others, in both directions.
+// routesOf returns the ways between a server and the other servers, in both directions.
 func (c *cluster) routesOf(n int) (ways []way) {
 	for other := range servers {
 		if other != n {
@@ -130,10 +131,10 @@ func (c *cluster) routesOf(n int) (ways []way) {
 	return ways
 }
 
-// clientsOf are the ways of clients to a server.
+// clientsOf returns the ways from clients to a server.
 func (c *cluster) clientsOf(n int) (ways []way) {
 	for who, all := range c.ways {
-		if len(who) > 2 { // the servers are n0 to n2
+		if len(who) > 2 { // not n0 to n2, which are servers
 			ways = append(ways, all[n])
 		}
 	}
@@ -153,7 +154,7 @@ func cut(ways []way) (end func(context.Context) error, err error) {
 	}, err
 }
 
-// rolling restarts every server and every engine, one after another.
+// rolling returns a fault that restarts every server, engine and worker, one after another.
 func (c *cluster) rolling() []fault {
 	return []fault{{"a rolling restart", [2]time.Duration{}, func(ctx context.Context, _ *rand.Rand) (func(context.Context) error, string, error) {
 		end := func(context.Context) error { return nil }
@@ -167,7 +168,7 @@ func (c *cluster) rolling() []fault {
 	}}}
 }
 
-// settles waits up to 20 s until every stream and consumer has a leader again.
+// settles waits, for 20 s at most, until every stream and consumer has a leader again.
 func (c *cluster) settles(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -176,7 +177,8 @@ func (c *cluster) settles(ctx context.Context) {
 	}
 }
 
-// clocks step the wall clock of one process by up to ten minutes, and back.
+// clocks returns faults that step the wall clock of one process by up to ten minutes, and
+// at their end step it back.
 func (c *cluster) clocks() []fault {
 	step := func(name string, pick picks) fault {
 		return fault{name, [2]time.Duration{3 * time.Second, 12 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
@@ -191,8 +193,8 @@ func (c *cluster) clocks() []fault {
 	return []fault{step("the clock of an engine steps", oneOf(c.engines[:])), step("the clock of a worker steps", oneOf(c.workers[:]))}
 }
 
-// fullDisks fill the disk of one server and restart it afterwards, because a server
-// that could not write keeps its streams offline until then.
+// fullDisks returns a fault that fills the disk of one server. At its end it restarts the
+// server, because a server that could not write keeps its streams offline until a restart.
 func (c *cluster) fullDisks() []fault {
 	return []fault{{"a full disk", brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -220,7 +222,7 @@ func fill(path string) error {
 	return nil
 }
 
-// crashes of an embedded nod kill the whole of it.
+// crashes returns a fault that kills nod up, with its engine, its server and its worker.
 func (e *embedded) crashes() []fault {
 	kill := kills("kill -9 of nod up", func(context.Context, *rand.Rand) (*process, error) { return e.up, nil })
 	kill.lasts = [2]time.Duration{0, 2 * time.Second}

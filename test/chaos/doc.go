@@ -1,4 +1,4 @@
-// Package chaos is the fault harness. It runs nod's processes and three nats-servers
-// under kills, stops, partitions and clock steps, with agents and approvers as load,
-// and then checks the whole history of requests. See docs/chaos.md.
+// Package chaos tests nod under faults. It runs nod's processes and three nats-servers,
+// with agents and approvers as load, under kills, stops, partitions and clock steps. Then
+// it checks the whole history of requests. See docs/chaos.md.
 package chaos

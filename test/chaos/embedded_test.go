@@ -7,7 +7,8 @@ import (
 	"os/exec"
 )
 
-// embedded is one nod up, with its own server and its own Telegram worker.
+// embedded is one process of nod up, which contains an engine, a server and a Telegram
+// worker.
 type embedded struct {
 	*site
 	up   *process

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// fault is one disturbance. begin starts it and returns a function that ends it; each
-// returns only once the fault has begun or ended.
+// fault is one disturbance. begin starts the fault and returns its target (what) and a
+// function that ends it. begin returns once the fault has begun, end once it has ended.
 type fault struct {
 	name string
-	// lasts is the shortest and the longest duration.
+	// lasts is the shortest and the longest duration of the fault.
 	lasts [2]time.Duration
 	begin func(ctx context.Context, rng *rand.Rand) (end func(context.Context) error, what string, err error)
 }
 
-// schedule runs faults one after another until a deadline. The seed determines their
-// order, durations and gaps; a fault chooses its target when it begins.
+// schedule runs faults one after another until a deadline. rng determines their order,
+// durations and gaps; a fault chooses its target when it begins.
 type schedule struct {
 	rng    *rand.Rand
 	faults []fault
@@ -30,12 +30,13 @@ func between(rng *rand.Rand, d [2]time.Duration) time.Duration {
 	return d[0] + time.Duration(rng.Int64N(int64(d[1]-d[0])+1))
 }
 
-// run runs the schedule until the deadline, and returns once the last fault has ended.
+// run runs faults until the deadline, and returns once the last fault has ended. If ctx
+// ends first, it returns ctx's error.
 func (s *schedule) run(ctx context.Context, h *history, deadline time.Time) error {
 	for len(s.faults) > 0 {
 		gap, f, lasts := between(s.rng, s.gap), s.faults[s.rng.IntN(len(s.faults))], time.Duration(0)
 		lasts = between(s.rng, f.lasts)
-		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // so that a fault's own choices do not change later faults
+		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // a generator of its own, so that a fault's choices do not change later faults
 		if pauses(ctx, gap); ctx.Err() != nil || !time.Now().Before(deadline) {
 			return ctx.Err()
 		}
@@ -70,7 +71,7 @@ func (s *schedule) one(ctx context.Context, h *history, f fault, rng *rand.Rand,
 // brief is the duration of most faults.
 var brief = [2]time.Duration{1 * time.Second, 8 * time.Second}
 
-// kills kills a process and starts it again after a while.
+// kills returns a fault that kills a process and, at its end, starts the process again.
 func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := pick(ctx, rng)
@@ -81,7 +82,7 @@ func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)
 	}}
 }
 
-// pausesOf suspends a process and resumes it after a while.
+// pausesOf returns a fault that suspends a process (SIGSTOP) and, at its end, resumes it.
 func pausesOf(name string, pick func(context.Context, *rand.Rand) (*process, error)) fault {
 	return fault{name, [2]time.Duration{2 * time.Second, 14 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		p, err := pick(ctx, rng)
@@ -92,7 +93,8 @@ func pausesOf(name string, pick func(context.Context, *rand.Rand) (*process, err
 	}}
 }
 
-// repeats runs do again and again, with pauses of every, while the fault lasts.
+// repeats returns a fault that calls do again and again while it lasts, after random pauses
+// between every[0] and every[1].
 func repeats(name string, every [2]time.Duration, do func(context.Context, *rand.Rand) error) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		ctx, stop := context.WithCancel(ctx)

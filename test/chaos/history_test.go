@@ -16,8 +16,8 @@ import (
 type op string
 
 const (
-	opAsk      op = "ask"      // an agent asks: until its receipt, its decision or an error
-	opHear     op = "hear"     // an asker waits: until its decision
+	opAsk      op = "ask"      // an agent asks; ends with a receipt, a decision or an error
+	opHear     op = "hear"     // an asker waits; ends with its decision
 	opAnswer   op = "answer"   // an approver answers
 	opWithdraw op = "withdraw" // an agent withdraws a request
 	opDetach   op = "detach"   // an agent stops waiting and leaves its call open
@@ -25,12 +25,12 @@ const (
 	opFreeze   op = "freeze"
 	opThaw     op = "thaw"
 	opShow     op = "show"  // an approver reads one request
-	opView     op = "view"  // a viewer is shown a version
-	opPress    op = "press" // an approver presses a button on the phone; its effect shows later
+	opView     op = "view"  // a viewer shows a version of a request
+	opPress    op = "press" // an approver presses a button on the phone; has no result
 )
 
-// event is one action of an agent or an approver, with its result. Times are since the
-// history's start, by the test's monotonic clock.
+// event is one action of an agent or an approver, with its result. Call and Return are
+// times since the history's start, on the test's monotonic clock.
 type event struct {
 	Op      op
 	Story   string // the story's kind and number
@@ -40,17 +40,17 @@ type event struct {
 	Call    time.Duration
 	Return  time.Duration // never if it did not return
 
-	Pending  bool // the result said that the request is pending
+	Pending  bool // the result is that the request is pending
 	Deadline time.Time
 	Decision *schemas.Decision
 	Err      error
 
-	Group   string // the same for identical calls; for covered calls that of their standing answer
+	Group   string // equal for identical calls, and for all calls that one standing answer covers
 	Option  string
 	Scope   schemas.Scope
 	Waiters int    // calls that the answered prompt counted; at least 1
 	Grant   string // the standing answer to revoke
-	Lags    bool   // a freeze that some engines had not confirmed
+	Lags    bool   // some engines had not confirmed the freeze
 }
 
 // never is the Return of an event that did not return.
@@ -82,8 +82,8 @@ func (e *event) about(key string) bool {
 	return e.ID != "" && e.key() == key || d != nil && schemas.Key(d.SessionID, d.PendingID) == key
 }
 
-// unknown reports whether the event's outcome is unknown: nod was away, or did not
-// reply in time.
+// unknown reports whether the event's outcome is unknown: it did not return, or nod was
+// unavailable or did not reply in time. The outcome of a press is always unknown.
 func (e *event) unknown() bool {
 	if e.Return == never || e.Op == opPress {
 		return true
@@ -131,7 +131,7 @@ func words(d *schemas.Decision) string {
 	return fmt.Sprintf("%s by %s %q (%s of %s)", d.Outcome, d.By.Kind, cmp.Or(d.By.Name, d.Message), d.DecisionID, d.PendingID)
 }
 
-// history collects events, in any order until it is sorted. Safe for concurrent use.
+// history collects events. It is safe for concurrent use.
 type history struct {
 	began time.Time
 
@@ -160,7 +160,7 @@ func (h *history) begin(e event) (end func(change func(*event))) {
 	}
 }
 
-// sorted returns a copy of the events, by their start.
+// sorted returns a copy of the events, in the order of their starts.
 func (h *history) sorted() []*event {
 	h.mu.Lock()
 	defer h.mu.Unlock()

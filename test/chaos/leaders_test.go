@@ -20,7 +20,8 @@ var led = []string{
 	"KV_pending_permissions.nod-outbox", "KV_pending_permissions.nod-clock", "permission_prompts.telegram",
 }
 
-// api sends a JetStream API request with the owner's key, around the links.
+// api sends a JetStream API request with the owner's key. It connects to the servers' own
+// ports, so cut ways do not affect it.
 func (c *cluster) api(ctx context.Context, subject string, into any) error {
 	id := roles.ID{Role: roles.OwnerStore}
 	key, err := nats.NkeyOptionFromSeed(c.keys().Path(id))
@@ -45,8 +46,8 @@ func (c *cluster) api(ctx context.Context, subject string, into any) error {
 	return json.Unmarshal(msg.Data, into)
 }
 
-// leader returns the server that leads a stream or a consumer, or the first server if
-// the leader is not known before ctx ends.
+// leader returns the number of the server that leads a stream or a consumer. If no server
+// reports a leader before ctx ends, it returns 0.
 func (c *cluster) leader(ctx context.Context, what string) int {
 	subject := "STREAM.INFO." + what
 	if stream, consumer, ok := strings.Cut(what, "."); ok {
@@ -66,12 +67,13 @@ func (c *cluster) leader(ctx context.Context, what string) int {
 	return n
 }
 
-// led returns the process of a target server.
+// led returns the process of the server that target chooses.
 func (c *cluster) led(ctx context.Context, rng *rand.Rand) (*process, error) {
 	return c.servers[c.target(ctx, rng)], nil
 }
 
-// stepDown makes a leader step down. A missing reply is part of the fault.
+// stepDown makes the leader of a random stream or consumer step down. It ignores errors,
+// because the servers may not reply during a fault.
 func (c *cluster) stepDown(ctx context.Context, rng *rand.Rand) error {
 	what := led[rng.IntN(len(led))]
 	subject := "STREAM.LEADER.STEPDOWN." + what

@@ -13,12 +13,12 @@ import (
 // decision for ever. An operation writes the register if it is empty (an answer, a
 // withdrawal, a rule), reads it, or has an unknown outcome.
 type (
-	// effect is one operation's write or read of the register.
+	// effect is what one operation did to the register, as far as its result shows.
 	effect struct {
 		reads  string // the decision in its result
-		empty  bool   // its result says that the request is pending
-		writes bool   // it made the decision in its result
-		maybe  string // the decision that it may have made, if its outcome is unknown
+		empty  bool   // the result is that the request is pending
+		writes bool   // the operation made the decision in its result
+		maybe  string // if the outcome is unknown: the decision that the operation may have made
 	}
 	register = string
 )
@@ -41,8 +41,9 @@ var recordModel = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
-// linearizable: the operations on a request that no other call waits with have an order,
-// within their start and end times, in which each reads the value written last.
+// linearizable checks that the operations on a request have an order, compatible with their
+// start and end times, in which each operation reads the value that was written last. It
+// skips requests with identical calls, which share a decision, and detached calls.
 func linearizable(e *evidence) (found []violation) {
 	members := map[string]map[string]bool{}
 	for _, ev := range e.Events {
@@ -74,8 +75,8 @@ func hasOp(events []*event, what op) bool {
 	return false
 }
 
-// operations converts the events of one request for the model. If the clock or a rule
-// decided the request, it adds an operation for that.
+// operations converts the events of one request to operations of the model. If the clock or
+// a rule decided the request, it adds an operation that makes this decision.
 func operations(events []*event, final *schemas.Decision) (ops []porcupine.Operation) {
 	add := func(ev *event, e effect) {
 		end := int64(ev.Return)
@@ -86,7 +87,7 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	}
 	for _, ev := range events {
 		if ev.Op == opView {
-			continue // a view may come late, so it is not a read
+			continue // a view may be late, so it is no read of the current value
 		}
 		if e, known := effectOf(ev, final); known {
 			add(ev, e)
@@ -98,8 +99,8 @@ func operations(events []*event, final *schemas.Decision) (ops []porcupine.Opera
 	return ops
 }
 
-// effectOf returns the effect of an event. known is false if the event tells nothing of
-// the register, such as a refusal without a decision.
+// effectOf returns the effect of an event. known is false if the result contains nothing
+// about the register, as in a refusal without a decision.
 func effectOf(ev *event, final *schemas.Decision) (e effect, known bool) {
 	d := ev.told()
 	if d != nil && schemas.Key(d.SessionID, d.PendingID) != ev.key() {

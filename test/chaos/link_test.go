@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cut link holds back the bytes sent through it, and delivers them once mended.
+// A cut link holds back the bytes that are sent through it, and delivers them when it is
+// mended.
 func TestACutLinkHoldsWhatIsSent(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

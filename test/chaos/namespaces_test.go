@@ -15,13 +15,13 @@ import (
 // by a bridge to the machine's own namespace, which holds the tests, the Telegram server
 // and the workers. It needs root, and has no route to other networks.
 type namespaces struct {
-	prefix string // of all names, with this process's id
+	prefix string // the beginning of all names, with this process's id
 	subnet string
-	hosts  map[string]int // the last number of each address
+	hosts  map[string]int // the last number of each namespace's address
 
 	mu     sync.Mutex
-	holes  map[string]int // how often each route is cut off
-	remove []string       // arguments of ip that remove the network
+	holes  map[string]int // the number of open cuts of each route
+	remove []string       // the arguments of the ip commands that remove the network
 }
 
 // outside is the machine's own namespace.
@@ -77,7 +77,8 @@ func (n *namespaces) space(who string) string { return n.prefix + "-" + who }
 
 func (n *namespaces) ip(who string) string { return fmt.Sprint(n.subnet, n.hosts[who]) }
 
-// in returns the words that run a command in a namespace, or nil for the machine's own.
+// in returns the arguments to put before a command, so that it runs in a namespace. For the
+// machine's own namespace it returns nil.
 func (n *namespaces) in(who string) []string {
 	if _, inside := n.hosts[who]; !inside {
 		return nil
@@ -93,8 +94,8 @@ func (n *namespaces) close() error {
 	return errors.Join(errs...)
 }
 
-// hole cuts a namespace's route to another, or restores it. Cuts are counted: a route
-// is restored once each cut is undone.
+// hole cuts a namespace's route to another, or undoes a cut. The route works again once
+// all cuts are undone.
 func (n *namespaces) hole(from, to string, cut bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,7 +118,7 @@ func (n *namespaces) hole(from, to string, cut bool) error {
 	return ip(at + "route " + verb + " blackhole " + n.ip(to) + "/32")
 }
 
-// road is a way between two namespaces, cut in both directions.
+// road is a way between two namespaces. A cut applies to both directions.
 type road struct {
 	net      *namespaces
 	from, to string

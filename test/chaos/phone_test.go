@@ -26,7 +26,8 @@ func (s *story) onPhone(ctx context.Context, id string) (press func(words string
 	}, err
 }
 
-// eyes caches the questions with buttons on Carl's phone, by request, for 200 ms.
+// eyes holds the questions with buttons on Carl's phone, by request id. watch reads them
+// from the phone every 200 ms, so that the stories need not.
 type eyes struct {
 	mu        sync.Mutex
 	questions map[string]telegramtest.Message
@@ -39,9 +40,9 @@ func (e *eyes) sees(id string) (telegramtest.Message, bool) {
 	return m, there
 }
 
-// watch looks at the phone until ctx ends.
+// watch updates the questions until ctx ends.
 func (e *eyes) watch(ctx context.Context, phone *telegramtest.Server) {
-	_ = every(ctx, 200*time.Millisecond, func() bool { // it ends with ctx
+	_ = every(ctx, 200*time.Millisecond, func() bool { // the error is ctx's
 		questions := map[string]telegramtest.Message{}
 		for _, m := range phone.Chat(carlID) {
 			if id, ok := requestOn(m); ok && len(m.Buttons) > 0 {

@@ -51,8 +51,8 @@ func lags(ev *event)                         { ev.Lags = true }
 func rejects(ev *event)                      { ev.Option = "reject_once" }
 func tells(d *schemas.Decision) func(*event) { return func(ev *event) { ev.Decision = d } }
 
-// decided is a decision about a request: by an approver, by the clock for an empty
-// name, by the agent ada, or by a rule.
+// decided returns a decision about a request. name is the approver who made it; "" stands
+// for the clock, "ada" for the agent and "rule" for a rule.
 func (s *scene) decided(id, decision string, outcome schemas.Outcome, name string, at float64) *schemas.Decision {
 	d := &schemas.Decision{
 		SessionID: "S", PendingID: id, DecisionID: decision, Outcome: outcome, By: schemas.By{Kind: schemas.ByHuman, Name: name}, DecidedAt: s.noon.Add(seconds(at)),
@@ -68,7 +68,7 @@ func (s *scene) decided(id, decision string, outcome schemas.Outcome, name strin
 	return d
 }
 
-// keeps stores a record with its decision and the other calls that wait for it.
+// keeps stores a record with its decision, if any, and the other calls that wait for it.
 func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 	rec := schemas.Record{Request: fmt.Appendf(nil, `{"session_id":"S","pending_id":%q}`, id), Decision: d}
 	raw := map[string]any{"request": rec.Request, "decision": d}
@@ -79,12 +79,12 @@ func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 		}
 		raw["waiters"] = calls
 	}
-	text, _ := json.Marshal(raw) // it encodes
+	text, _ := json.Marshal(raw) // never fails for these values
 	s.Stored.keep("S."+id, rec, string(text))
 	s.Stored.Pending["S."+id] = d == nil
 }
 
-// asks has an agent ask, and both viewers show it.
+// asks adds events in which an agent asks and both viewers show the pending request.
 func (s *scene) asks(id, group string, from float64) {
 	s.does(opAsk, "ada0", id, group, from, from+0.1, pending)
 	s.shows(id, from+0.2, nil)
@@ -96,7 +96,8 @@ func (s *scene) shows(id string, at float64, d *schemas.Decision) {
 	}
 }
 
-// plainly adds one call that Ann allows; all parties hear the same decision.
+// plainly adds the events of one call that Ann allows; all parties are sent the same
+// decision.
 func (s *scene) plainly(id, group string, from float64) *schemas.Decision {
 	d := s.decided(id, "d"+id, schemas.Allowed, "Ann", from+1)
 	s.asks(id, group, from)
@@ -202,7 +203,7 @@ var planted = []struct {
 		s.Events[0].Deadline = s.noon.Add(seconds(1.9))
 		for _, ev := range s.Events {
 			if d := ev.Decision; d != nil {
-				d.DecidedAt = s.noon.Add(seconds(1.8)) // as by a clock that is behind
+				d.DecidedAt = s.noon.Add(seconds(1.8)) // as if the engine's clock were behind
 			}
 		}
 	}},
@@ -231,7 +232,7 @@ var planted = []struct {
 	}},
 	{"frozen", "answered while it is frozen, and allowed", func(s *scene) {
 		s.does(opFreeze, "Ann", "", "", 1, 1.95)
-		s.plainly("a", "g", 1.5) // asked while the freeze was on its way
+		s.plainly("a", "g", 1.5) // asked before the freeze was acknowledged
 		s.does(opThaw, "Carl", "", "", 30, 30.1)
 	}},
 	{"heard", "an asker hears too late", func(s *scene) {

@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// orphaned has the kernel kill a process if the tests end without killing it.
+// orphaned returns attributes with which the kernel kills a process if the tests end before
+// it does.
 func orphaned() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // smallDisk mounts a file system of this size in bytes at a directory, and returns a

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// orphaned does nothing here: a process outlives tests that end without killing it.
+// orphaned returns nil here: a process may outlive the tests.
 func orphaned() *syscall.SysProcAttr { return nil }
 
-// smallDisk fails: small disks exist only on Linux.
+// smallDisk returns an error: the tests make small disks only on Linux.
 func smallDisk(string, int) (unmount func() error, err error) {
 	return nil, errors.New("a small disk is only made on Linux")
 }

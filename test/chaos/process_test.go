@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// process is a program that can be killed, stopped and started again. Its methods must
+// process is a program that can be killed, suspended and started again. Its methods must
 // not be called concurrently.
 type process struct {
 	name  string
@@ -31,13 +31,14 @@ type process struct {
 	paused bool
 }
 
-// clock is the file that sets the wall clock of a stepped program; see clockFile.
+// clock returns the file that sets the wall clock of a stepped program; see clockFile.
 func (p *process) clock() string { return filepath.Join(p.dir, p.name+".clock") }
 
 func (p *process) log() string { return filepath.Join(p.dir, p.name+".log") }
 
-// starter starts processes from one thread that lives as long as the tests, because
-// the kernel kills orphaned processes when the thread that started them ends.
+// starter returns a channel to one thread that runs the functions sent to it. Processes
+// must be started there: the kernel kills orphaned processes when the thread that started
+// them ends, and this thread lasts as long as the tests.
 var starter = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -77,8 +78,8 @@ func (p *process) start(ctx context.Context) error {
 			first <- line
 		}
 		close(first)
-		_, _ = io.Copy(io.Discard, lines) // until it ends
-		_ = cmd.Wait()                    // fails for most, which are killed
+		_, _ = io.Copy(io.Discard, lines) // reads until the process ends
+		_ = cmd.Wait()                    // fails for a process that was killed
 	}()
 	p.cmd, p.ended, p.paused = cmd, ended, false
 	if err := p.ready(ctx, first); err != nil {
@@ -87,7 +88,8 @@ func (p *process) start(ctx context.Context) error {
 	return nil
 }
 
-// says returns a ready function for a program whose first line contains these words.
+// says returns a ready function that waits for the program's first line, which must contain
+// these words.
 func says(words string) func(context.Context, <-chan string) error {
 	return func(ctx context.Context, first <-chan string) error {
 		select {
@@ -135,7 +137,7 @@ func (p *process) stop() error {
 func (p *process) pause() error  { p.paused = true; return p.signal(syscall.SIGSTOP) }
 func (p *process) resume() error { p.paused = false; return p.signal(syscall.SIGCONT) }
 
-// running reports whether the process has not ended by itself.
+// running reports whether the process has not ended.
 func (p *process) running() bool {
 	select {
 	case <-p.ended:
@@ -145,7 +147,7 @@ func (p *process) running() bool {
 	}
 }
 
-// said returns the last 4,000 bytes of its log.
+// said returns the last 4,000 bytes of the process's log.
 func (p *process) said() string {
 	log, err := os.ReadFile(p.log())
 	if err != nil {
@@ -154,7 +156,7 @@ func (p *process) said() string {
 	return string(log[max(0, len(log)-4000):])
 }
 
-// step moves the wall clock of a stepped program.
+// step sets how far the wall clock of a stepped program is ahead; 0 ends the step.
 func (p *process) step(by time.Duration) error {
 	return os.WriteFile(p.clock(), []byte(strconv.Itoa(int(by/time.Second))), 0o600)
 }

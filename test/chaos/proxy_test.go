@@ -26,7 +26,7 @@ type link struct {
 	target   string
 
 	mu    sync.Mutex
-	cut   time.Time // start of the cut; zero if whole
+	cut   time.Time // start of the cut; zero if the link is whole
 	delay time.Duration
 	whole chan struct{} // closed while the link is whole
 	wires map[*wire]struct{}
@@ -36,12 +36,13 @@ type link struct {
 type wire struct {
 	link  *link
 	ends  [2]net.Conn
-	stuck time.Time // it stays silent until then, although its link is whole
+	stuck time.Time // the wire stays silent until then, even if its link is whole
 	once  sync.Once
 }
 
-// backoff returns how long a connection stays silent after a cut. TCP retransmits after
-// 200 ms and doubles the wait each time, so the silence may last as long as the cut.
+// backoff returns how long a connection stays silent after a cut of this duration has ended.
+// TCP retransmits after 200 ms and doubles the wait each time, so the silence may last as
+// long again as the cut.
 func backoff(cut time.Duration) time.Duration {
 	const first = 200 * time.Millisecond
 	again := first
@@ -68,14 +69,14 @@ func (l *link) accept() {
 	for {
 		from, err := l.listener.Accept()
 		if err != nil {
-			return // closed
+			return // the listener is closed
 		}
 		go l.connect(from)
 	}
 }
 
-// connect pairs a client with the server once the link is whole. If the server cannot
-// be reached, it closes the client's connection.
+// connect waits until the link is whole, connects to the server and carries the bytes. If
+// the server cannot be reached, it closes the client's connection.
 func (l *link) connect(from net.Conn) {
 	l.wait(nil)
 	to, err := net.DialTimeout("tcp", l.target, 5*time.Second)
@@ -91,7 +92,8 @@ func (l *link) connect(from net.Conn) {
 	go w.carry(to, from)
 }
 
-// wait blocks while the link is cut, and then for as long as the wire is stuck.
+// wait blocks while the link is cut, then while the wire is stuck, and then for the link's
+// delay. w may be nil.
 func (l *link) wait(w *wire) {
 	for {
 		l.mu.Lock()
@@ -128,7 +130,7 @@ func (w *wire) carry(from, to net.Conn) {
 			}
 		}
 		if err != nil {
-			w.link.wait(w) // the end of a connection is a packet too
+			w.link.wait(w) // a cut delays the close too, which TCP sends as a packet
 			return
 		}
 	}

@@ -14,11 +14,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settleWithin is the time that stories have to end after the load and the faults.
+// settleWithin is the time within which all stories must end after the load and the
+// faults have ended.
 const settleWithin = bound + 10*time.Second
 
-// endure tells stories under faults until the deadline, lets the rest settle, and
-// returns the evidence.
+// endure runs stories under faults until the deadline. It waits until the remaining stories
+// have ended and the viewers are up to date, and returns the evidence.
 func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadline time.Time) (*evidence, error) {
 	telling, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
@@ -40,7 +41,7 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	faults.after = func() { strands.Go(func() { w.afterFault(life) }) }
 	failed := faults.run(telling, w.history, deadline)
 	if telling.Err() != nil {
-		failed = nil // the load has ended
+		failed = nil // the schedule stopped because the load has ended
 	}
 	done := make(chan struct{})
 	go func() { strands.Wait(); close(done) }()
@@ -73,8 +74,8 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 // log prints a scenario's progress with -v.
 func (w *world) log(what string) { w.say(fmt.Sprintf("%8.3f %s", w.now().Seconds(), what)) }
 
-// tell tells one story, chosen by its number, to its end. After 90 s its requests are
-// left without an answer.
+// tell runs one story to its end; seed and number determine the story. A story that is not
+// over after 90 s is stopped, and its requests get no answer.
 func (w *world) tell(ctx context.Context, seed, number uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1000+number))
 	sum := 0
@@ -92,7 +93,7 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 		told, cancel := context.WithTimeout(ctx, 90*time.Second)
 		defer cancel()
 		kind.tell(s, told)
-		s.asks.Wait() // they hear a decision, or told ends
+		s.asks.Wait() // until each asker has its decision, or told ends
 		return
 	}
 }
@@ -106,26 +107,26 @@ func (w *world) tells(name string, begins bool) {
 	}
 }
 
-// telling lists the stories being told.
+// telling returns the names of the stories that run.
 func (w *world) telling() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return sortedKeys(w.active)
 }
 
-// requests returns the number of requests so far.
+// requests returns the number of requests that the stories have made so far.
 func (w *world) requests() (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.groups)
 }
 
-// quiesce waits until the viewers of Ann and Bob show exactly the pending requests, for
-// at most the bound.
+// quiesce waits until the viewers of Ann and Bob show exactly the pending requests, but not
+// longer than the bound.
 func (w *world) quiesce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	_ = every(ctx, 200*time.Millisecond, func() bool { // after the bound the checks find the late ones
+	_ = every(ctx, 200*time.Millisecond, func() bool { // if a viewer is later than that, a check reports it
 		for _, p := range []*person{w.ann(), w.bob()} {
 			if open, err := p.lags(ctx); open || err != nil {
 				return false
@@ -135,8 +136,7 @@ func (w *world) quiesce(ctx context.Context) {
 	})
 }
 
-// lags reports whether the requests that the person is shown as pending differ from
-// the pending ones.
+// lags reports whether the person's viewer shows other requests as pending than nod lists.
 func (p *person) lags(ctx context.Context) (bool, error) {
 	pending, err := p.desk.Pending(ctx, schemas.Query{})
 	if err != nil {
@@ -160,7 +160,7 @@ func (p *person) lags(ctx context.Context) (bool, error) {
 // figures are a scenario's numbers for the table in docs/chaos.md.
 type figures struct {
 	requests, faults, violations int
-	p50, p99, worst              time.Duration // from an approver's answer until the asker hears the decision
+	p50, p99, worst              time.Duration // from an approver's answer until the asker has the decision
 }
 
 // String formats the figures as a row of the table.
@@ -193,8 +193,9 @@ func (e *evidence) figures(violations int) figures {
 	return figures{len(asked), len(e.Faults), violations, at(0.5), at(0.99), at(1)}
 }
 
-// saidAt returns the start of the answer that made the decision an asker heard, else of
-// the same approver's last answer before it, else never.
+// saidAt returns the start of the answer that made the decision in heard. If no answer's
+// result names that decision, it returns the start of the same approver's last answer
+// before, and never if there is none.
 func saidAt(group []*event, heard *event) time.Duration {
 	said := never
 	for _, ev := range group {
@@ -223,7 +224,7 @@ func (e *evidence) story(v violation) string {
 	}
 	var lines []line
 	first, last := never, time.Duration(0)
-	viewed := map[string]bool{} // a viewer's later views of the same state add nothing
+	viewed := map[string]bool{} // only the first view of a state by each viewer is printed
 	for _, ev := range e.Events {
 		if look := fmt.Sprint(ev.Who, ev.key(), ev.Decision == nil); ev.Op == opView {
 			if viewed[look] {
@@ -232,8 +233,8 @@ func (e *evidence) story(v violation) string {
 			viewed[look] = true
 		}
 		own := ev.about(v.Key) || v.Key == group && ev.Group == group
-		// Leave out views of other requests, and other groups' events except those of the
-		// whole session.
+		// Leave out views of other requests. Of other groups' events, keep only those about
+		// the whole session.
 		if own || ev.Group == group && ev.Op != opView && ruled[group] == "" || ev.Session == session && ev.ID == "" {
 			lines = append(lines, line{ev.Call, ev.String()})
 			first = min(first, ev.Call)

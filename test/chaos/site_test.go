@@ -28,23 +28,24 @@ const (
 
 // place is the nod under test: a cluster or one embedded nod.
 type place interface {
-	// urls are the server addresses for one kind of client: "agents" or "people".
+	// urls returns the server addresses for one kind of client, such as "agents" or "people".
 	urls(client string) string
 	keys() *roles.Keys
 	telegram() *telegramtest.Server
-	// command is a nod command that connects with a key.
+	// command returns a nod command that connects as this kind of client, with this key.
 	command(client, key string, args ...string) *exec.Cmd
 	processes() []*process
 	close() error
 }
 
-// site is common to all places: a directory, keys, and a Telegram server.
+// site is the common part of all places: the programs, a directory, keys, and a Telegram
+// server.
 type site struct {
 	programs
 	dir     string
 	holds   *roles.Keys
 	phone   *telegramtest.Server
-	running []*process // all processes started, the newest last
+	running []*process // all processes that were started, the newest last
 }
 
 func newSite(dir string, p programs) (*site, error) {
@@ -73,8 +74,8 @@ func (s *site) write(name, text string) error {
 
 func (s *site) key(name string) string { return filepath.Join(s.dir, "keys", name+".nk") }
 
-// settings are the settings of every scenario: without a limit on open prompts, and
-// with rules for two tools.
+// settings returns the settings of every scenario. They have no limit on open prompts, and
+// rules for two tools.
 func (s *site) settings() string {
 	return fmt.Sprintf(`{
 		"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"], "open_prompts": 0, "notify_after_seconds": 1},
@@ -110,7 +111,7 @@ func freePorts(n int) (ports []int, err error) {
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
 		switch {
 		case err == nil:
-			defer l.Close() // held until then, so that no port is found twice
+			defer l.Close() // only at the end, so that no port is found twice
 			ports = append(ports, port)
 		case tries > 1000:
 			return nil, fmt.Errorf("find a free port: %w", err)

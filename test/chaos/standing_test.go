@@ -14,7 +14,7 @@ type reach struct {
 	group string
 }
 
-// covered is a shell command that a standing answer of the story covers.
+// covered returns a shell command that the story's standing answer covers.
 func (s *story) covered() schemas.Request {
 	r := s.call(s.name)
 	r.ToolName, r.Title, r.ActionType, r.Project = "Bash", "Use Bash", schemas.ActionCommand, "/app"
@@ -22,8 +22,8 @@ func (s *story) covered() schemas.Request {
 	return r
 }
 
-// standing: an approver allows a command from now on, it runs a few times, and the
-// standing answer is revoked. Later calls must wait for an approver.
+// standing has an approver allow a command from now on, the agent ask for it a few times,
+// and the approver revoke the standing answer. Later calls must wait for an approver.
 func (s *story) standing(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.covered())
 	who := s.someone()
@@ -35,7 +35,7 @@ func (s *story) standing(ctx context.Context) {
 	answer.Scope = schemas.ScopeSession
 	d, err := s.answers(ctx, who, answer, s.name)
 	if err != nil || d.Grant == nil {
-		return // whether a standing answer exists is unknown
+		return // there is no standing answer, or its id is unknown
 	}
 	s.probes(ctx, 1+s.rng.IntN(3), s.name)
 	s.thinks(ctx, 500*time.Millisecond)
@@ -50,7 +50,7 @@ func (s *story) standing(ctx context.Context) {
 	s.probes(ctx, askers, s.name)
 }
 
-// revokes ends a standing answer.
+// revokes has an approver end a standing answer.
 func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAnswer) error {
 	end := s.begin(event{Op: opRevoke, Story: s.name, Session: s.session, Who: who.name, Group: s.name, Grant: g.GrantID})
 	err := who.desk.Revoke(ctx, g, who.userID)
@@ -58,8 +58,8 @@ func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAns
 	return err
 }
 
-// probes asks for n covered calls, over all connections in turn, and withdraws those
-// that wait for an approver.
+// probes asks for n covered calls, over all connections in turn, and withdraws the calls
+// that are pending.
 func (s *story) probes(ctx context.Context, n int, group string) {
 	var calls []*asked
 	for i := range n {
@@ -72,8 +72,8 @@ func (s *story) probes(ctx context.Context, n int, group string) {
 	}
 }
 
-// afterFault asks, at the end of a fault, for calls whose standing answers were revoked
-// last: a server that comes back may not know of the revocations yet.
+// afterFault runs at the end of each fault. It asks for calls that the last three revoked
+// standing answers covered, because a server that comes back may lack the revocations.
 func (w *world) afterFault(ctx context.Context) {
 	w.mu.Lock()
 	last := w.revoked[max(0, len(w.revoked)-3):]
@@ -83,8 +83,8 @@ func (w *world) afterFault(ctx context.Context) {
 	}
 }
 
-// freeze: Ann freezes a session with pending calls, another call is asked, Carl thaws
-// the session, and Bob then tries to allow the calls that were pending.
+// freeze has Ann freeze a session with pending calls, the agent ask for another call, Carl
+// thaw the session, and Bob then try to allow the calls that were pending.
 func (s *story) freeze(ctx context.Context) {
 	var calls []*asked
 	for i := range 3 {
@@ -107,7 +107,7 @@ func (s *story) freeze(ctx context.Context) {
 	}
 }
 
-// brakes freezes or thaws the story's session.
+// brakes has an approver freeze or thaw the story's session.
 func (s *story) brakes(ctx context.Context, who *person, what op) error {
 	end := s.begin(event{Op: what, Story: s.name, Session: s.session, Who: who.name, Group: s.name})
 	b := schemas.FreezeRequest{SessionID: s.session, Reason: "a look first", From: schemas.From{UserID: who.userID}}

@@ -17,21 +17,21 @@ import (
 
 // evidence is the input of the checks.
 type evidence struct {
-	Began  time.Time // the history's start; also valid for the broker, whose clock is never stepped
+	Began  time.Time // the history's start, in broker time too: the broker's clock is never stepped
 	Events []*event
-	Faults []span        // one after another
-	End    time.Duration // after the time to settle
+	Faults []span        // in their order; no two overlap
+	End    time.Duration // the history's end, after the wait for late stories and views
 	Stored stored
 	Phone  []telegramtest.Message // Carl's chat
 }
 
 // stored is the content of the stores at the end.
 type stored struct {
-	Records map[string]schemas.Record // by key
-	Raw     map[string]string         // the records as text, which names the waiters
-	Keys    map[string][]string       // by session
-	Logged  map[string]*schemas.Decision
-	Pending map[string]bool // requests that a desk lists as pending
+	Records map[string]schemas.Record    // by key
+	Raw     map[string]string            // the records as JSON, by key
+	Keys    map[string][]string          // the records' keys, by session
+	Logged  map[string]*schemas.Decision // the decisions in the log, by key
+	Pending map[string]bool              // the requests that a desk lists as pending, by key
 }
 
 func newStored() stored {
@@ -69,9 +69,9 @@ func (w *waiting) verdict(id string) *schemas.Decision {
 	return w.Decision
 }
 
-// decision returns the stored decision of a request, or nil: from its own record, from
-// the question that it joined, or from the log if it was decided at once. A decision
-// from a question gets the id of the request.
+// decision returns the stored decision of a request, or nil. The decision is in the
+// request's own record, in that of the question that it joined, or in the log if it was
+// decided at once. A decision from a question gets the id of the request.
 func (s *stored) decision(key string) *schemas.Decision {
 	session, id := schemas.SplitKey(key)
 	var rec waiting
@@ -102,8 +102,8 @@ func (s *stored) crowded(key string) bool {
 	return ok && json.Unmarshal([]byte(raw), &rec) == nil && (len(rec.Waiters) > 1 || rec.Joined != "")
 }
 
-// named returns the records of a session that name an id: its own record, and the
-// questions it waits or waited for.
+// named returns the records of a session that name a request's id: the request's own
+// record, and those of the questions that it waits or waited for.
 func (s *stored) named(session, id string) (records []schemas.Record) {
 	for _, key := range s.Keys[session] {
 		if strings.Contains(s.Raw[key], `"`+id+`"`) {
@@ -113,7 +113,8 @@ func (s *stored) named(session, id string) (records []schemas.Record) {
 	return records
 }
 
-// readStores reads the stores without nod, except for the list of pending requests.
+// readStores reads the stores directly from the servers. Only the list of pending requests
+// comes from nod.
 func (w *world) readStores(ctx context.Context) (stored, error) {
 	s := newStored()
 	id := roles.ID{Role: roles.OwnerStore}
@@ -134,7 +135,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	if err := each(ctx, js, "KV_pending_permissions", records+">", func(subject string, data []byte) error {
 		key := strings.TrimPrefix(subject, records)
 		if !strings.Contains(key, ".") {
-			return nil // not a request: the key that confirms quorum reads
+			return nil // not a record, but the barrier that a scan of the records writes
 		}
 		var rec schemas.Record
 		if err := json.Unmarshal(data, &rec); err != nil {
@@ -164,7 +165,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	return s, err
 }
 
-// each calls f for every message that a stream holds now.
+// each calls f for every message that a stream holds now, except for deletion markers.
 func each(ctx context.Context, js jetstream.JetStream, stream, filter string, f func(subject string, data []byte) error) error {
 	st, err := js.Stream(ctx, stream)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stories lists the kinds of stories with their weights in the random choice.
+// stories lists the kinds of stories. A kind's weight is its share in the random choice.
 var stories = []struct {
 	kind   string
 	weight int
@@ -33,7 +33,7 @@ var stories = []struct {
 	{"process", 1, (*story).process},
 }
 
-// plain: one call, one answer, and a look at the result.
+// plain has one call and one answer; then an approver reads the result.
 func (s *story) plain(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	who := s.someone()
@@ -46,7 +46,7 @@ func (s *story) plain(ctx context.Context) {
 	s.shows(ctx, s.someone(), a)
 }
 
-// rejoin: the agent asks again with the same id over another connection, perhaps after
+// rejoin has the agent ask again with the same id over another connection, perhaps after
 // it stopped waiting or the request was decided.
 func (s *story) rejoin(ctx context.Context) {
 	first := s.rng.IntN(askers)
@@ -71,9 +71,9 @@ func (s *story) rejoin(ctx context.Context) {
 	answered.Wait()
 }
 
-// twins: two to five identical calls at nearly the same time. Either approvers answer
-// one prompt after another until no call is left, or each approver answers once, at the
-// first prompt shown, and the agent withdraws the remaining calls.
+// twins has two to five identical calls at nearly the same time. Either approvers answer
+// one prompt after another until all calls are decided, or each approver answers only the
+// first prompt, and the agent withdraws the calls that are still pending after that.
 func (s *story) twins(ctx context.Context) {
 	calls := make([]*asked, 2+s.rng.IntN(4))
 	apart := time.Duration(s.rng.IntN(3)) * 100 * time.Millisecond
@@ -120,8 +120,9 @@ func (s *story) twins(ctx context.Context) {
 }
 
 // answersAll has an approver answer every prompt of the story's group until done ends.
+// The answers themselves use ctx, so the end of done cancels none.
 func (s *story) answersAll(done, ctx context.Context, who *person, option string) {
-	tried := map[string]uint64{} // by key, the revision that was answered
+	tried := map[string]uint64{} // the revision that was answered, by key
 	for {
 		p, err := who.finds(done, func(p *schemas.Prompt) bool {
 			return s.grouped(s.name)(p) && tried[p.Key()] < p.Revision
@@ -132,13 +133,13 @@ func (s *story) answersAll(done, ctx context.Context, who *person, option string
 		tried[p.Key()] = p.Revision
 		_, err = s.answers(ctx, who, reply(&p, option), s.name)
 		if refused := (*schemas.Error)(nil); err != nil && (!errors.As(err, &refused) || refused.Code == schemas.CodeUnavailable) {
-			delete(tried, p.Key()) // the outcome is unknown; they answer again
+			delete(tried, p.Key()) // the outcome is unknown, so the approver answers again
 			pauses(done, time.Second)
 		}
 	}
 }
 
-// late: an agent detaches from its call, an approver answers it, the agent asks again.
+// late has an agent detach from its call, an approver answer it, and the agent ask again.
 func (s *story) late(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -146,7 +147,7 @@ func (s *story) late(ctx context.Context) {
 	}
 	who, option, blind := s.someone(), s.option(), s.rng.IntN(2) == 0
 	var answered sync.WaitGroup
-	if blind { // at about the same moment
+	if blind { // the answer and the detach are sent at about the same time
 		answered.Go(func() { _, _ = s.answers(ctx, who, a.blind(option), s.name) })
 		s.detaches(ctx, s.rng.IntN(askers), a)
 		answered.Wait()
@@ -168,8 +169,8 @@ func (s *story) late(ctx context.Context) {
 	s.takesBack(ctx, again)
 }
 
-// takesBack waits up to 2 s for decisions of the calls, and withdraws those that still
-// wait for an approver.
+// takesBack waits up to 2 s for the decisions of calls, and withdraws the calls that are
+// then still pending.
 func (s *story) takesBack(ctx context.Context, calls []*asked) {
 	moment, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -184,7 +185,7 @@ func (s *story) takesBack(ctx context.Context, calls []*asked) {
 	}
 }
 
-// duel: two approvers give opposite answers at nearly the same time, and one of them
+// duel has two approvers give opposite answers at nearly the same time; then one of them
 // answers again.
 func (s *story) duel(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
@@ -203,7 +204,7 @@ func (s *story) duel(ctx context.Context) {
 	s.shows(ctx, s.bob(), a)
 }
 
-// withdrawn: an agent withdraws its call, perhaps while an approver answers.
+// withdrawn has an agent withdraw its call, perhaps while an approver answers.
 func (s *story) withdrawn(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -217,10 +218,10 @@ func (s *story) withdrawn(ctx context.Context) {
 	}
 	s.withdraws(ctx, conn, a)
 	answered.Wait()
-	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // its result tells the decision
+	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // its result contains the decision
 }
 
-// rules: a rule decides the calls at once.
+// rules has two calls that rules decide at once.
 func (s *story) rules(ctx context.Context) {
 	for _, tool := range []string{"Lookup", "Forbidden"} {
 		r := s.call(s.name + tool)
@@ -229,7 +230,7 @@ func (s *story) rules(ctx context.Context) {
 	}
 }
 
-// deadline: an approver answers within 400 ms before or after the deadline.
+// deadline has an approver answer at most 400 ms before or after the deadline.
 func (s *story) deadline(ctx context.Context) {
 	r := schemas.Request{
 		SessionID: s.session, PendingID: bus.NewID(), Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,
@@ -245,7 +246,7 @@ func (s *story) deadline(ctx context.Context) {
 	_, _ = s.answers(ctx, s.someone(), a.blind("allow_once"), s.name)
 }
 
-// phone: Carl alone answers, with the buttons on his phone.
+// phone has only Carl answer, with the buttons on his phone.
 func (s *story) phone(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -267,12 +268,13 @@ func (s *story) phone(ctx context.Context) {
 		select {
 		case <-a.heard:
 			return
-		case <-time.After(5 * time.Second): // the tap may be lost with a worker: Carl taps again
+		case <-time.After(5 * time.Second): // a worker that ended may have lost the press: Carl presses again
 		}
 	}
 }
 
-// process: nod ask asks as a process of its own and waits through all faults.
+// process has the command nod ask make a request. It waits for the decision through all
+// faults.
 func (s *story) process(ctx context.Context) {
 	id := bus.NewID()
 	r := schemas.Request{SessionID: s.session, PendingID: id}
@@ -293,16 +295,16 @@ func (s *story) process(ctx context.Context) {
 	go func() { ended <- cmd.Wait() }()
 	s.asks.Go(func() {
 		select {
-		case <-ended: // its exit code is the outcome, which it prints
+		case <-ended: // the exit code adds nothing to the printed decision
 		case <-ctx.Done():
-			_ = cmd.Process.Kill() // the event never returned
+			_ = cmd.Process.Kill() // the event stays without a return
 			<-ended
 			return
 		}
 		var d schemas.Decision
 		err := json.Unmarshal(out.Bytes(), &d)
 		end(func(e *event) {
-			if e.Decision = &d; err != nil || d.Outcome == "" { // an error is printed as JSON, too
+			if e.Decision = &d; err != nil || d.Outcome == "" { // nod ask prints errors as JSON too
 				e.Decision, e.Err = nil, fmt.Errorf("nod ask printed %q", &errs)
 			}
 		})

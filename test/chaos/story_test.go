@@ -12,7 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// story is one strand of the load: a few related requests, determined by one seed.
+// story is a part of the load: a few related requests of one session. The scenario's seed
+// and the story's number determine its random choices.
 type story struct {
 	*world
 	name    string
@@ -21,7 +22,7 @@ type story struct {
 	asks    sync.WaitGroup // the askers that wait for a decision
 }
 
-// call is a tool call that no rule decides. Calls of one group are identical.
+// call returns a tool call that no rule decides. Calls of one group are identical.
 func (s *story) call(group string) schemas.Request {
 	return schemas.Request{
 		SessionID: s.session, PendingID: bus.NewID(), Kind: schemas.KindToolCall, Title: "Use Frobnicate", ToolName: "Frobnicate",
@@ -29,7 +30,7 @@ func (s *story) call(group string) schemas.Request {
 	}
 }
 
-// asked is a request that was sent.
+// asked is a request that an agent has sent.
 type asked struct {
 	request schemas.Request
 	group   string
@@ -72,7 +73,8 @@ func (s *story) ask(ctx context.Context, conn int, group string, r schemas.Reque
 	return a
 }
 
-// hear waits for the decision until the asker drops it.
+// hear waits for the decision in the background, until the decision comes or a.drop is
+// called.
 func (s *story) hear(ctx context.Context, who string, a *asked, q *bus.OpenRequest) {
 	waits, drop := context.WithCancel(ctx)
 	dropped := make(chan struct{})
@@ -83,7 +85,7 @@ func (s *story) hear(ctx context.Context, who string, a *asked, q *bus.OpenReque
 		defer drop()
 		d, err := q.Await(waits)
 		if err != nil && waits.Err() != nil && errors.Is(err, waits.Err()) {
-			q.Drop() // the asker stopped waiting, or the scenario ends
+			q.Drop() // a.drop was called, or the scenario ends
 			end(func(e *event) { e.Err = err })
 			return
 		}
@@ -96,7 +98,7 @@ func (s *story) hear(ctx context.Context, who string, a *asked, q *bus.OpenReque
 	})
 }
 
-// allowed reports whether the asker has heard that its call may run.
+// allowed reports whether the asker has a decision that allows its call.
 func (a *asked) allowed() bool {
 	select {
 	case <-a.heard:
@@ -106,7 +108,7 @@ func (a *asked) allowed() bool {
 	}
 }
 
-// answers has an approver answer a request, whether or not they were shown it.
+// answers has an approver answer a request, even one that the approver was not shown.
 func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group string) (schemas.Decision, error) {
 	a.From = schemas.From{UserID: p.userID}
 	end := s.begin(event{
@@ -122,12 +124,12 @@ func (s *story) answers(ctx context.Context, p *person, a schemas.Answer, group 
 	return d, err
 }
 
-// reply is an answer to a prompt, for as many calls as the prompt counted.
+// reply returns an answer to a prompt, for as many calls as the prompt counted.
 func reply(p *schemas.Prompt, option string) schemas.Answer {
 	return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: option, Waiters: p.Waiters}
 }
 
-// blind is an answer to a request from its receipt, without a prompt.
+// blind returns an answer that is made from a request's receipt, without a prompt.
 func (a *asked) blind(option string) schemas.Answer {
 	return schemas.Answer{SessionID: a.request.SessionID, PendingID: a.request.PendingID, Digest: a.receipt.Digest, OptionID: option, Waiters: 1}
 }
@@ -143,17 +145,17 @@ func (s *story) withdraws(ctx context.Context, conn int, a *asked) {
 	})
 }
 
-// detaches has the agent stop waiting for a call and leave it open.
+// detaches has the agent stop waiting for a call, whose request stays pending.
 func (s *story) detaches(ctx context.Context, conn int, a *asked) {
 	if a.drop(); a.allowed() {
-		return // the call runs
+		return // the call was allowed before the agent stopped waiting
 	}
 	end := s.begin(event{Op: opDetach, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: fmt.Sprint("ada", conn), Group: a.group})
 	err := s.agents[conn].Detach(ctx, a.request.SessionID, a.request.PendingID, "nobody answered in time")
 	end(func(e *event) { e.Err = err })
 }
 
-// shows has an approver read a request.
+// shows has an approver read a request from nod.
 func (s *story) shows(ctx context.Context, p *person, a *asked) {
 	end := s.begin(event{Op: opShow, Story: s.name, Session: a.request.SessionID, ID: a.request.PendingID, Who: p.name, Group: a.group})
 	prompt, _, err := p.desk.Show(ctx, a.request.SessionID, a.request.PendingID)
@@ -175,7 +177,7 @@ func (s *story) option() string {
 	return "allow_once"
 }
 
-// thinks waits for a random time up to d, as people and agents do.
+// thinks waits for a random time up to d.
 func (s *story) thinks(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(time.Duration(s.rng.Int64N(int64(d) + 1)))
 	defer timer.Stop()

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// askers is the number of the agent's connections. Identical calls come over different
-// ones, and so through different engines.
+// askers is the number of the agent's connections. Identical calls use different
+// connections, so that different engines receive them.
 const askers = 3
 
 // world holds the agents and approvers of one scenario, which run in this process, and
@@ -33,12 +33,12 @@ type world struct {
 	stops []func()
 
 	mu      sync.Mutex
-	groups  map[string]string // of all requests, by key
-	active  map[string]bool   // the stories being told
-	revoked []*reach          // of revoked standing answers, the newest last
+	groups  map[string]string // the group of each request, by key
+	active  map[string]bool   // the names of the stories that run
+	revoked []*reach          // the calls that revoked standing answers covered, the newest last
 }
 
-// person is an approver at one connector. Ann and Bob see requests in their viewers.
+// person is an approver on one channel. Ann and Bob see requests in their viewers.
 type person struct {
 	name   string // as in the settings
 	userID string
@@ -46,8 +46,8 @@ type person struct {
 	viewer *connector.Viewer // nil for Carl, whose prompts are on his phone
 
 	mu      sync.Mutex
-	shown   map[string]schemas.Prompt // the version shown last of each pending request, by key
-	changed chan struct{}             // closed at the next change
+	shown   map[string]schemas.Prompt // the newest version that the viewer showed of each pending request, by key
+	changed chan struct{}             // closed when shown changes
 }
 
 // quiet discards the logs that faults provoke. NOD_TEST_LOG=1 shows them.
@@ -90,12 +90,12 @@ func (w *world) open(ctx context.Context) error {
 		if p.viewer, err = connector.View(ctx, w.system, conn, who.connector, quiet(), func(prompt schemas.Prompt) { w.sees(p, prompt) }); err != nil {
 			return err
 		}
-		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // the test need not wait for the viewer's lanes
+		w.stops = append(w.stops, func() { _ = p.viewer.Stop(context.Background()) }) // an error means that the viewer's lanes have not emptied, which does no harm here
 	}
 	return nil
 }
 
-// dial opens a connection that ends with the world.
+// dial opens a connection to nod, which w.close closes.
 func (w *world) dial(ctx context.Context, client string, id roles.ID) (*bus.Conn, error) {
 	conn, err := bus.Connect(ctx, bus.Options{
 		URL: w.place.urls(client), Name: "chaos-" + id.String(), Creds: w.place.keys().Path(id), Inbox: id.InboxPrefix(), Log: quiet(), Wait: 30 * time.Second,
@@ -117,7 +117,7 @@ func (w *world) ann() *person  { return w.people[0] }
 func (w *world) bob() *person  { return w.people[1] }
 func (w *world) carl() *person { return w.people[2] }
 
-// sees records a version that a viewer showed.
+// sees records a version of a request that the person's viewer has shown.
 func (w *world) sees(p *person, prompt schemas.Prompt) {
 	w.begin(event{Op: opView, Session: prompt.SessionID, ID: prompt.PendingID, Who: p.name, Group: w.groupOf(prompt.Key())})(func(e *event) {
 		e.Decision, e.Pending, e.Waiters = prompt.Decision, prompt.Decision == nil, prompt.Waiters
@@ -137,7 +137,7 @@ func (w *world) groupOf(key string) string {
 	return w.groups[key]
 }
 
-// finds waits until the person is shown a pending request that fits.
+// finds waits until the person's viewer shows a pending request that fits.
 func (p *person) finds(ctx context.Context, fits func(*schemas.Prompt) bool) (schemas.Prompt, error) {
 	for {
 		if ctx.Err() != nil {

@@ -36,8 +36,9 @@ type actionPayload struct {
 
 const listLimit = 100 // requests in one page of permissions.list
 
-// handle runs the action of one message. Subscriptions take effect in the order of
-// their messages. Actions that call nod run concurrently and do not delay later messages.
+// handle runs the action of one message. Subscriptions take effect in the order of their
+// messages. Actions that call nod run concurrently; only while maxCalls of them run do they
+// delay later messages.
 func (c *client) handle(ctx context.Context, data []byte) {
 	var m clientMessage
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -60,7 +61,8 @@ func (c *client) handle(ctx context.Context, data []byte) {
 	}
 }
 
-// dispatch starts one action. It returns an error if the action cannot start.
+// dispatch starts one action. If the action cannot start, it returns an error and sends no
+// reply; otherwise the action replies.
 func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload) error {
 	if a.SessionID != "" && !schemas.ValidID(a.SessionID) {
 		return noID("session_id")
@@ -119,7 +121,8 @@ func noID(field string) error {
 	return schemas.Errorf(schemas.CodeValidation, "%s is not an id: expected 1 to 128 letters, digits, _ or -", field)
 }
 
-// call runs f, which calls nod, in a goroutine; at most maxCalls run at once.
+// call runs f, which calls nod, in a goroutine. While maxCalls calls run, it waits. It
+// fails if ctx ends first.
 func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	select {
 	case c.calls <- struct{}{}:
@@ -128,7 +131,8 @@ func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	}
 	go func() {
 		defer func() { <-c.calls }()
-		// An answer is recorded even if its user closes the page.
+		// Without the connection's ctx, so that an answer is stored even if its user closes
+		// the page.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWithin)
 		defer cancel()
 		f(ctx)
@@ -136,7 +140,8 @@ func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	return nil
 }
 
-// respond sends an answer to nod. It reports success only after nod has accepted the answer.
+// respond sends an answer to nod. It replies with success only after nod has stored the
+// decision.
 func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) error {
 	switch {
 	case a.PendingID == "":
@@ -159,15 +164,14 @@ func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) 
 	})
 }
 
-// answerPending answers a pending request. An answer without a digest is for the content
-// that the client was sent, which is the pending content. An answer without a count of
-// waiters is for the first call alone.
+// answerPending answers a pending request. An answer without a digest gets the digest of
+// the pending request. An answer without a number of waiters is for the first call alone.
 func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.Decision, schemas.Prompt, error) {
 	p, _, err := c.opts.Desk.Show(ctx, a.SessionID, a.PendingID)
 	if err != nil {
 		return schemas.Decision{}, p, err
 	}
-	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // Show also accepts a prefix of the id, which is not valid here
+	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // Show also finds a request by a prefix of its id; an answer must name the whole id
 		return schemas.Decision{}, p, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", a.PendingID)
 	}
 	if a.Digest == "" {
@@ -182,7 +186,7 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 	return d, p, err
 }
 
-// changeLock acquires or releases a session's input lock. A client that has the lock
+// changeLock acquires or releases a session's input lock. A client that holds the lock
 // renews its lease by acquiring it again.
 func (c *client) changeLock(ctx context.Context, m clientMessage, session string, op schemas.PresenceOp) {
 	c.mu.Lock()
@@ -210,7 +214,7 @@ func (c *client) presence(session string, op schemas.PresenceOp) schemas.Presenc
 	return schemas.Presence{Op: op, SessionID: session, ClientID: c.id, Kind: Name, From: schemas.From{UserID: c.user}}
 }
 
-// leaveSessions releases every lock of the client.
+// leaveSessions releases every input lock of the client and ends its presence there.
 func (c *client) leaveSessions() {
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 	defer cancel()

@@ -15,13 +15,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// unfolds opens a fold of the dialog by the beginning of its summary.
+// unfolds opens the fold of the dialog whose summary begins with line.
 func (p *page) unfolds(line string) {
 	p.t.Helper()
 	p.does(script("[...document.querySelectorAll('dialog summary')].find((s) => s.innerText.startsWith('" + line + "')).click()"))
 }
 
-// sets enters a value into a field, with the events of real input.
+// sets enters a value into a field and fires the input event that a user would cause.
 func (p *page) sets(selector, value string) {
 	p.t.Helper()
 	p.does(script(fmt.Sprintf(`{ const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); }`, selector, value)))
@@ -90,8 +90,8 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 	r.JSONEq(`{"command":"make clean","cwd":"/app"}`, string(d.UpdatedInput))
 }
 
-// The box for identical requests answers those with the same text. Different ones,
-// and ones that arrived later, stay pending.
+// With the box for identical requests, one answer decides all requests with the same text.
+// Different requests stay pending, and so do those that arrive after the dialog opened.
 func TestIdenticalRequestsAreAnsweredAlike(t *testing.T) {
 	r := start(t)
 	r.submits(shell("S", "one", "npm test"))
@@ -144,9 +144,9 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 	p.ends("Allowed once · Ann")
 }
 
-// A request that expires in view says so, and loses its buttons.
+// If a request expires while its dialog is open, the outcome replaces its buttons.
 func TestExpiryWhileLooking(t *testing.T) {
-	t.Parallel() // it waits for a deadline, beside the tests without a page
+	t.Parallel() // it waits for a deadline, and other tests can run meanwhile
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
 	request := schemas.Request{
@@ -163,7 +163,7 @@ func TestExpiryWhileLooking(t *testing.T) {
 	p.sees("!" + row("one"))
 }
 
-// A permission is granted for as long as the answer says.
+// An answer sets how long a permission is granted.
 func TestAPermissionIsGrantedForAWhile(t *testing.T) {
 	r := start(t)
 	request := r.submits(schemas.Request{

@@ -21,8 +21,8 @@ type page struct {
 	tab context.Context
 }
 
-// browser finds an installed browser. Without one the test is skipped, or fails if
-// all tests are required.
+// browser returns the path of an installed browser. Without a browser the test is
+// skipped, or fails if CI=true.
 func browser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
@@ -37,8 +37,8 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// chromium is the one browser of these tests. It starts with the first test that
-// needs it and ends with the last.
+// chromium is the browser that these tests share. It starts with the first test that
+// needs it; TestMain ends it.
 var chromium struct {
 	start sync.Once
 	err   error
@@ -54,13 +54,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared returns the browser, started.
+// shared starts the browser if it does not run yet, and returns its context.
 func shared(t *testing.T) context.Context {
 	t.Helper()
 	path := browser(t)
 	chromium.start.Do(func() {
 		alloc, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.ExecPath(path), chromedp.NoSandbox, // tests may run as root, and the browser only visits them
+			chromedp.ExecPath(path), chromedp.NoSandbox, // a sandbox does not work for root; the browser visits only the tests' pages
 			chromedp.WSURLReadTimeout(time.Minute))...)
 		ctx, cancel := chromedp.NewContext(alloc)
 		chromium.ctx, chromium.close = ctx, func() { cancel(); end() }
@@ -93,18 +93,18 @@ var focused = chromedp.Func(func(ctx context.Context, t *chromedp.Target) error 
 	return err
 })
 
-// does runs actions on the page, which must succeed.
+// does runs actions on the page and fails the test if one of them fails.
 func (p *page) does(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	p.NoError(chromedp.Do(p.tab, actions...))
 }
 
-// sees waits until a JavaScript expression is true.
+// sees waits, for a minute at most, until a JavaScript expression is true.
 func (p *page) sees(expr string) {
 	p.t.Helper()
 	holds := func() bool {
 		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool]("Boolean("+expr+")"))
-		return err == nil && yes // an element that is not there yet is an error
+		return err == nil && yes // err is set while an element in expr does not exist yet
 	}
 	for until := time.Now().Add(time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
 		p.True(time.Now().Before(until), "%s never held; the page says: %s", expr, p.text("body"))
@@ -119,13 +119,13 @@ func value[T any](p *page, expr string) T {
 	return v
 }
 
-// text is an element's text.
+// text returns the text of the first element that matches, or "".
 func (p *page) text(selector string) string {
 	p.t.Helper()
 	return value[string](p, "document.querySelector('"+selector+"')?.innerText ?? ''")
 }
 
-// opens opens a request from the list.
+// opens opens a request's dialog from the inbox.
 func (p *page) opens(id string) {
 	p.t.Helper()
 	p.sees(row(id))
@@ -133,7 +133,7 @@ func (p *page) opens(id string) {
 	p.sees("document.querySelector('dialog').open")
 }
 
-// reads scrolls to the end of the open request.
+// reads scrolls to the end of the request in the dialog.
 func (p *page) reads() {
 	p.t.Helper()
 	p.does(script("document.querySelector('.text').scrollTo(0, 1e6)"))
@@ -146,7 +146,7 @@ func script(text string) chromedp.Action[chromedp.Void] {
 
 func row(id string) string { return "document.querySelector('li[data-id=" + id + "]')" }
 
-// button is the selector of Allow or Deny.
+// button returns a JavaScript expression for a button of the answer: "allow" or "deny".
 func button(class string) string { return "document.querySelector('.actions ." + class + "')" }
 
 // ready waits until a button is active.
@@ -155,7 +155,7 @@ func (p *page) ready(class string) {
 	p.sees(button(class) + "?.getAttribute('aria-disabled') === 'false'")
 }
 
-// ends waits until the outcome has replaced the buttons.
+// ends waits until an outcome with this text has replaced the buttons.
 func (p *page) ends(text string) {
 	p.t.Helper()
 	p.sees("document.querySelector('.outcome')?.innerText.includes('" + text + "')")

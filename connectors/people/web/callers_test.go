@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The number of remembered callers is bounded: further callers share one rate, and
-// idle callers are dropped first.
+// At most maxCallers callers have a rate of their own; further callers share one rate. An
+// idle caller is dropped for a new one.
 func TestNoCrowdOfCallersIsRemembered(t *testing.T) {
 	t.Parallel()
 	l := newLimits(1e-6, 1)

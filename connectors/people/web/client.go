@@ -19,7 +19,7 @@ import (
 const (
 	maxClients     = 64
 	maxSessions    = 256
-	maxBacklog     = 256 // queued live messages, beside those pending at the subscription
+	maxBacklog     = 256 // messages in the queue, without the pending requests that a subscription sends
 	maxCalls       = 16  // concurrent calls to nod
 	messagesAtOnce = 200
 	messagesEach   = 100                                 // per second
@@ -30,13 +30,13 @@ const (
 	checkEvery     = 15 * time.Second
 )
 
-// tooSlow is the close reason for a client with too many unread messages.
+// tooSlow is the close reason for a client whose queue is too long.
 const tooSlow = "too slow: messages were waiting; connect again for what is pending now"
 
 // loggedOut is the close reason for a client whose session has ended.
 const loggedOut = "you have logged out"
 
-// outgoing is a queued envelope. Its timestamp is set when it is sent.
+// outgoing is an envelope in a client's queue. send sets its timestamp.
 type outgoing struct {
 	id, typ, action string
 	payload         any
@@ -53,17 +53,17 @@ type client struct {
 	calls          chan struct{}
 	rate           *rate.Limiter
 
-	// Guarded by the hub's lock.
+	// The hub's lock guards these fields.
 	inbox    bool
 	sessions map[string]bool
-	sent     map[string]string // the last version sent of each pending request, by key
+	sent     map[string]string // by request key: the version that was last sent; pending requests only
 
 	mu     sync.Mutex
 	queue  []outgoing
 	live   int // live messages in queue
 	ended  *websocket.CloseError
 	wake   chan struct{}
-	locked map[string]bool // sessions whose lock it has requested
+	locked map[string]bool // sessions whose input lock the client has requested
 }
 
 // gateway serves one client until it disconnects.
@@ -87,7 +87,7 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.hub.leave(c)
 	var err error
-	// protect has checked the origin; the library checks it again.
+	// protect has already checked the origin; Accept checks it again.
 	if c.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: s.addr.Origins}); err != nil {
 		return // Accept has replied with the error
 	}
@@ -95,7 +95,7 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	c.run()
 }
 
-// run serves until the client disconnects or is disconnected.
+// run serves the client until either side ends the connection.
 func (c *client) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var tasks sync.WaitGroup
@@ -131,7 +131,8 @@ func (c *client) read(ctx context.Context) {
 // subscribedTo reports whether the client receives a session's requests.
 func (c *client) subscribedTo(session string) bool { return c.inbox || c.sessions[session] }
 
-// sendRequest queues a request, unless the client was already sent this version.
+// sendRequest queues a request, unless this version of it was already queued for the
+// client.
 func (c *client) sendRequest(key string, q *requestView, live bool) {
 	if c.sent[key] != q.version {
 		c.sent[key] = q.version
@@ -147,7 +148,8 @@ func (c *client) fail(to clientMessage, f failure) {
 	c.enqueue(outgoing{id: to.ID, typ: typeError, action: to.Action, payload: f, live: true})
 }
 
-// enqueue queues a message. A client with too many unread messages is disconnected.
+// enqueue queues a message. It disconnects the client if more than maxBacklog live
+// messages are in the queue.
 func (c *client) enqueue(m outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +166,7 @@ func (c *client) enqueue(m outgoing) {
 	c.signal()
 }
 
-// backlog is the number of queued messages.
+// backlog returns the number of queued messages.
 func (c *client) backlog() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,8 +194,8 @@ func (c *client) signal() {
 	}
 }
 
-// next takes the next message off the queue. ended is set once the client is to be
-// disconnected.
+// next removes the first message from the queue and returns it. ended is the close reason
+// if end was called.
 func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +211,8 @@ func (c *client) next() (m outgoing, ok bool, ended *websocket.CloseError) {
 	return m, true, nil
 }
 
-// write sends the queued messages, then the close reason.
+// write sends the queued messages until end is called, and then closes the connection with
+// the reason.
 func (c *client) write(ctx context.Context) {
 	for {
 		m, ok, ended := c.next()
@@ -231,7 +234,7 @@ func (c *client) write(ctx context.Context) {
 func (c *client) send(ctx context.Context, m outgoing) error {
 	now := c.clock.now()
 	switch p := m.payload.(type) {
-	case *requestView: // shared by all clients, so copied
+	case *requestView: // all clients share the view, so it is copied
 		q := *p
 		q.ServerTime = now
 		m.payload = q
@@ -251,8 +254,8 @@ func (c *client) send(ctx context.Context, m outgoing) error {
 	return c.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// keepCurrent sends the time at intervals. It disconnects a client whose user is no
-// longer an approver or whose session has ended.
+// keepCurrent sends the time and the freezes at intervals. It disconnects a client whose
+// user is no longer an approver or whose session has ended.
 func (c *client) keepCurrent(ctx context.Context) {
 	tick := time.NewTicker(c.opts.Check)
 	defer tick.Stop()

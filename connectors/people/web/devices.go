@@ -37,12 +37,13 @@ type device struct {
 	Key     string `json:"key"` // nod's public key at the time of the subscription
 	Session token  `json:"session"`
 
-	notified  time.Time // it has been notified of every request before this time
-	notBefore time.Time // no push before this time
-	failures  int
+	notified  time.Time // the time of its subscription or last push; requests due by then need no push
+	notBefore time.Time // the earliest time of its next push
+	failures  int       // pushes that failed since the last success
 }
 
-// devices stores the devices in a file.
+// devices stores the subscribed devices in a file. Their delivery state (notified,
+// notBefore, failures) is only in memory.
 type devices struct {
 	path string
 
@@ -57,7 +58,8 @@ func openDevices(dir string) (*devices, error) {
 	return d, err
 }
 
-// read reads the devices from the file, which other gateways may have written too.
+// read reads the devices from the file, which other gateways may have changed, and adds
+// the delivery state of those that are known.
 func (d *devices) read() (known []device, err error) {
 	data, err := os.ReadFile(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +86,8 @@ func (d *devices) all() []device {
 }
 
 // add stores a device and replaces an older entry for the same endpoint. If its user
-// has too many devices, the oldest is removed.
+// already has maxOwn devices, the oldest of them is removed. It fails with UNAVAILABLE if
+// there are maxDevices devices.
 func (d *devices) add(n device) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,7 +137,7 @@ func (d *devices) remove(goes func(*device) bool) error {
 }
 
 // update changes the delivery state of the device with this endpoint. It does nothing if
-// the device no longer exists. The state is only in memory.
+// the device no longer exists.
 func (d *devices) update(endpoint string, change func(*device)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,7 +170,8 @@ func (d *devices) save(known []device) error {
 	return nil
 }
 
-// checkDevice refuses subscriptions that no browser would send.
+// checkDevice returns a VALIDATION_ERROR for a subscription that no browser would send:
+// one with an unknown push service or without usable keys.
 func checkDevice(s *webpush.Subscription) error {
 	u, err := url.Parse(s.Endpoint)
 	if err != nil || u.Scheme != "https" || u.User != nil || len(s.Endpoint) > 2048 || !isService(u.Host) {
@@ -198,7 +202,8 @@ func host(endpoint string) string {
 	return ""
 }
 
-// handlePush handles the push actions. They are about the device on which the page runs.
+// handlePush handles the push actions, which are about the device on which the page runs.
+// Each reply has nod's public key.
 func (c *client) handlePush(m clientMessage, a actionPayload) {
 	var err error
 	switch m.Action {

@@ -1,9 +1,9 @@
 package web
 
-// Port is the inbox's local port, whatever its public address is.
+// Port returns the port on which the inbox listens; its public address may have another.
 func (s *Server) Port() int { return s.addr.Port }
 
-// Pace sets every caller's burst, without a refill for the time of a test.
+// Pace lets each caller send burst requests in total: the refill takes longer than a test.
 func (s *Server) Pace(burst int) {
 	for _, l := range []*limits{s.sessionLimits, s.addressLimits, s.loginLimits} {
 		l.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A freeze takes two clicks, denies the pending requests and shows on every page.
-// Without a second device it can be thawed on any page.
+// A freeze takes two clicks, denies the pending requests and shows on every page. Without
+// a channel on a second device, a thaw is possible on the page too.
 func TestTheBrakeOnThePage(t *testing.T) {
 	r := start(t)
 	request := r.asks("S", "one", `{"to":"production"}`)
@@ -56,7 +56,7 @@ func TestTheBrakeOfOneSession(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 
 	p.chooses("agent")
-	p.freezeSays("Freeze") // the agent is not frozen
+	p.freezeSays("Freeze") // the freeze of the session does not cover its agent
 	p.clicksUntil("Sure? Deny this agent")
 	p.clicksUntil("Thaw")
 	d, err = other.Await(r.ctx)
@@ -66,12 +66,12 @@ func TestTheBrakeOfOneSession(t *testing.T) {
 	p.clicksUntil("Freeze")
 	p.sees("document.querySelector('nod-freeze .frozen').innerText.startsWith('agent local is frozen')")
 	p.goes("#/")
-	p.freezeSays("Thaw") // for everything
+	p.freezeSays("Thaw") // on the inbox the button thaws everything
 	p.clicksUntil("Freeze")
 	p.Empty(p.text("nod-freeze .frozen"))
 }
 
-// If the settings name a code word, a thaw on the page takes it.
+// If the settings name a code word, a thaw on the page needs it.
 func TestAThawOnThePageTakesTheCodeWord(t *testing.T) {
 	r := start(t)
 	file := filepath.Join(r.dir, "word")
@@ -108,8 +108,8 @@ func (p *page) freezeSays(label string) {
 	p.sees(fmt.Sprintf("document.querySelector('nod-freeze button').textContent === %q", label))
 }
 
-// clicksUntil clicks the button until it has this label; clicks do nothing for a
-// moment after a change.
+// clicksUntil clicks the button again and again until it has this label, because clicks
+// have no effect for a moment after a change.
 func (p *page) clicksUntil(label string) {
 	p.t.Helper()
 	for until := time.Now().Add(30 * time.Second); ; {

@@ -114,7 +114,7 @@ func TestWhatIsNoAnswerIsSaidAndChangesNothing(t *testing.T) {
 		{"permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "yes"}, schemas.CodeValidation, "not one of the options"},
 		{"permission.respond", fields{"session_id": "S", "pending_id": "one", "option_id": "allow_once", "digest": strings.Repeat("a", 64)}, schemas.CodeStale, "look again"},
 		{"permission.respond", fields{"session_id": "S", "pending_id": 7, "option_id": "allow_once"}, schemas.CodeBadRequest, "payload"},
-		{"permission.respond", fields{"session_id": "T", "pending_id": "one", "option_id": "allow_once"}, schemas.CodeNotFound, ""}, // another session's
+		{"permission.respond", fields{"session_id": "T", "pending_id": "one", "option_id": "allow_once"}, schemas.CodeNotFound, ""}, // the request one is in session S
 		{"permission.respond", fields{"session_id": "S", "pending_id": "on", "option_id": "allow_once"}, schemas.CodeNotFound, ""},
 		{"session.subscribe", fields{}, schemas.CodeValidation, "session_id is required"},
 		{"session.subscribe", fields{"session_id": "*"}, schemas.CodeValidation, "session_id is not an id"},
@@ -137,7 +137,7 @@ func TestBadFrames(t *testing.T) {
 		m := s.next()
 		r.Equal("error", m.Type, text)
 		r.Equal(schemas.CodeBadRequest, m.Payload.Code, text)
-		answer, _ := s.gets("inbox.subscribe", nil) // the connection goes on
+		answer, _ := s.gets("inbox.subscribe", nil) // the connection stays open
 		r.True(answer.Payload.Success)
 	}
 	binary := r.opens("bob")
@@ -145,7 +145,7 @@ func TestBadFrames(t *testing.T) {
 	_, err := binary.reads()
 	r.Equal(websocket.StatusUnsupportedData, websocket.CloseStatus(err), err)
 	long := r.opens("bob")
-	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // the server may close it first
+	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // may fail, because the server closes the connection meanwhile
 	_, err = long.reads()
 	r.Error(err)
 }
@@ -237,7 +237,7 @@ func TestUnsubscribingEndsASessionsStream(t *testing.T) {
 	s.gets("session.unsubscribe", fields{"session_id": "S"})
 	r.asks("S", "two", `{}`)
 	r.asks("T", "three", `{}`)
-	r.listed(s, "one", "two", "three") // and no notification among the replies
+	r.listed(s, "one", "two", "three")
 	answer, before := s.gets("session.subscribe", fields{"session_id": "S"})
 	r.Empty(before)
 	r.Equal(2, answer.Payload.Pending)
@@ -279,11 +279,11 @@ func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
 	}
 	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
-	for range 240 { // more than the socket buffers, and nearly the maximum backlog
+	for range 240 { // more than the socket's buffers hold, and just below maxBacklog
 		slow.asksFor("permissions.list", nil)
 	}
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // stays below 30 s, after which a client that cannot be written to gets no reason
+	const n = 60 // few enough for 30 s: after that a client that does not read is cut off without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {
@@ -350,7 +350,7 @@ func TestEachOnceUnderLoad(t *testing.T) {
 			r.True(requested[id], "%s ended before it began", id)
 			r.False(resolved[id], "%s ended twice", id)
 			resolved[id] = true
-			select { // a dropped client connects again
+			select { // lets a client that has disconnected connect again
 			case turns <- struct{}{}:
 			default:
 			}

@@ -22,8 +22,9 @@ import (
 
 const public = "https://nod.example.com"
 
-// gateway serves the same nod behind another gateway at the public address, as a
-// proxy would reach it. An empty key file means a key of its own.
+// gateway returns a rig with another gateway of the same nod, at the public address. The
+// rig connects to it directly, as a proxy would. If keyFile is empty, the gateway has its
+// own login key.
 func (r *rig) gateway(keyFile string) *rig {
 	r.t.Helper()
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)
@@ -38,10 +39,10 @@ func (r *rig) gateway(keyFile string) *rig {
 	return &other
 }
 
-// key is a login key for several gateways.
+// key returns the file of a login key that several gateways can share.
 func (r *rig) key() string { return filepath.Join(r.dir, "web", "key") }
 
-// A session is valid at every gateway of one address.
+// A session is valid at every gateway with the same address and login key.
 func TestGatewaysShareTheirSessions(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -121,7 +122,7 @@ func TestLoggingOutEndsTheSession(t *testing.T) {
 	_ = stays.conn.CloseNow()
 }
 
-// A failed logout is not reported as done.
+// A logout that nod cannot store is reported as failed, and the session continues.
 func TestLoggingOutWithoutNodIsSaidToFail(t *testing.T) {
 	t.Parallel()
 	r := start(t)

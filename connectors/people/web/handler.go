@@ -11,19 +11,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of plain HTTP requests. They hold for each session, and for each address if
-// the request has no session. Normal use stays far below.
+// The limits of HTTP requests. Each login session has its own rate, and so has each
+// address for requests without a session. Normal use stays far below these limits.
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 200
-	loginsPerSecond   = 1 // login attempts with an unsigned code
+	loginsPerSecond   = 1 // logins with a token that this inbox has not signed, for each address
 	loginsAtOnce      = 10
 	maxBody           = 16 << 10 // bytes
 )
 
 // policy is the page's Content-Security-Policy: the page loads only its own files,
-// connects only to its own server and runs no inline script. Text cannot become markup;
-// the one trusted-types policy names the service worker.
+// connects only to its own server and runs no inline script. Trusted types keep text from
+// becoming markup; their one policy, nod-worker, only permits the service worker's URL.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types nod-worker"
@@ -33,7 +33,7 @@ var page embed.FS
 
 // handler serves all paths of the inbox.
 func (s *Server) handler() http.Handler {
-	files, _ := fs.Sub(page, "page") // the embedded folder exists
+	files, _ := fs.Sub(page, "page") // never fails: the folder is embedded
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /icon/{n}", s.icon)
@@ -44,12 +44,12 @@ func (s *Server) handler() http.Handler {
 	return s.protect(mux)
 }
 
-// protect refuses requests for another host, from another origin, over the rate limit
-// or over the size limit, before any handler runs.
+// protect refuses requests for another host, from another origin or over the rate limit
+// before any handler runs. It also limits the size of bodies.
 func (s *Server) protect(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	for _, origin := range s.addr.Origins {
-		_ = cross.AddTrustedOrigin(origin) // the origins were parsed, so they are valid
+		_ = cross.AddTrustedOrigin(origin) // never fails: the origins were parsed before
 	}
 	guarded := http.MaxBytesHandler(cross.Handler(next), maxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +76,7 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// countIcon is the page's icon with a number over it.
+// countIcon is an icon that shows a number. Its parameters are the font size and the text.
 const countIcon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="8" fill="#a11d1d"/>` +
 	`<text x="8" y="11.5" text-anchor="middle" font-family="sans-serif" font-weight="bold" font-size="%d" fill="#fff">%s</text></svg>`
 

@@ -11,7 +11,7 @@ import (
 
 const historyLimit = 200 // decisions in one reply of permissions.history
 
-// listHistory lists past decisions, the newest first.
+// listHistory replies with past decisions, the newest first.
 func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPayload) {
 	prompts, err := c.opts.Records.History(ctx, a.SessionID)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPaylo
 	c.reply(m, reply)
 }
 
-// listGrants lists the standing answers, the newest first.
+// listGrants replies with the standing answers, the newest first.
 func (c *client) listGrants(ctx context.Context, m clientMessage, a actionPayload) {
 	all, err := c.opts.Records.Grants(ctx, a.SessionID)
 	if err != nil {
@@ -62,7 +62,7 @@ func newGrantView(g *schemas.StandingAnswer, now time.Time) grantView {
 	}
 }
 
-// revokeGrant ends a standing answer, which it finds by its id.
+// revokeGrant ends the standing answer with the payload's grant id.
 func (c *client) revokeGrant(ctx context.Context, m clientMessage, a actionPayload) {
 	all, err := c.opts.Records.Grants(ctx, "")
 	i := slices.IndexFunc(all, func(g schemas.StandingAnswer) bool { return g.GrantID == a.GrantID })

@@ -30,7 +30,7 @@ func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
 	r.Regexp(`Denied · Ann · .* · web · "not on Fridays"`, newest.Text)
 	r.Equal("two", all.Payload.Permissions[1].PendingID)
 	r.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"}, all.Payload.Permissions[1].Decision.By)
-	// The history includes decisions by rules, if the call has an id.
+	// The history includes decisions by rules about requests with an id.
 	ruled, err := r.asker.Submit(r.ctx, shell("ruled", "four", "ls -l"))
 	r.NoError(err)
 	r.Zero(ruled.Receipt.Revision)
@@ -88,7 +88,7 @@ func TestAnAnswerMayChangeTheInput(t *testing.T) {
 	edit := fields{"session_id": "S", "pending_id": "one", "option_id": "reject_once", "updated_input": fields{"command": "make clean", "cwd": "/app"}}
 	s.refused(schemas.CodeValidation, "permission.respond", edit)
 	edit["option_id"], edit["scope"] = "allow_once", "session"
-	s.refused(schemas.CodeValidation, "permission.respond", edit) // an edit is allowed once only
+	s.refused(schemas.CodeValidation, "permission.respond", edit) // a lasting answer cannot change the input
 	edit["scope"] = ""
 	answer, _ := s.gets("permission.respond", edit)
 	r.True(answer.Payload.Success, answer.Payload.Message)
@@ -116,8 +116,8 @@ func TestWhatItTakesToAllowIsSaidAndHeldTo(t *testing.T) {
 	r.True(answer.Payload.Success, answer.Payload.Message)
 }
 
-// Requests with the same text have the same hash, whatever their ids and sessions;
-// any other difference changes it.
+// Two requests that differ only in their ids and sessions have the same hash; any other
+// difference changes it.
 func TestWhatReadsTheSameIsTheSame(t *testing.T) {
 	t.Parallel()
 	r := start(t)

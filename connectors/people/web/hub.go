@@ -14,12 +14,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hub holds the pending requests and the clients. One lock guards both: a new
-// subscription gets the pending requests, and later requests as they arrive. So each
-// client gets each request once, and again when its text changes. Sending only queues a
-// message, so a slow client delays no other.
+// hub holds the pending requests and the clients. One lock guards both, so a subscription
+// misses no request between the pending ones and those that arrive later: each client is
+// sent each request once, and again when it changes. Sending only queues a message, so a
+// slow client delays no other client.
 type hub struct {
-	tasks sync.WaitGroup // one per connected client
+	tasks sync.WaitGroup // the connected clients, and the pusher
 
 	mu      sync.Mutex
 	pending map[string]*requestView // by key
@@ -31,8 +31,8 @@ func newHub() *hub {
 	return &hub{pending: map[string]*requestView{}, clients: map[*client]bool{}}
 }
 
-// Show gives the inbox the current version of a request. Versions of the same request
-// must come in their order.
+// Show passes a version of a request to the inbox. The caller must pass the versions of
+// one request in their order.
 func (s *Server) Show(p schemas.Prompt) {
 	s.pushes.show(&p)
 	if p.Decision != nil {
@@ -73,7 +73,8 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 	}
 }
 
-// join adds a client, unless there are too many or the hub is closed.
+// join adds a client and returns true, unless there are too many clients or the hub is
+// closed.
 func (b *hub) join(c *client) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,8 +93,9 @@ func (b *hub) leave(c *client) {
 	b.tasks.Done()
 }
 
-// subscribe replies first, then sends the pending requests of a session or, if
-// session is empty, of all, oldest first.
+// subscribe subscribes a client to a session or, if session is empty, to the inbox. It
+// replies first; then it sends the pending requests that the client was not sent yet,
+// oldest first.
 func (b *hub) subscribe(c *client, to clientMessage, session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,7 +118,8 @@ func (b *hub) subscribe(c *client, to clientMessage, session string) {
 }
 
 // unsubscribe ends a client's subscription to a session. Unless the client also
-// subscribes to the inbox, the session's requests then count as not sent to it.
+// subscribes to the inbox, a later subscription sends it the session's pending requests
+// again.
 func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,7 +145,8 @@ func (b *hub) sortedKeys(session string) []string {
 	return keys
 }
 
-// list returns one page of the pending requests.
+// list returns one page of the pending requests, oldest first. The page begins after the
+// request with the sort key after.
 func (b *hub) list(session, after string, limit int, now time.Time) listReply {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -164,7 +168,7 @@ func (b *hub) list(session, after string, limit int, now time.Time) listReply {
 	return page
 }
 
-// disconnect disconnects the clients of a session that was ended.
+// disconnect disconnects the clients of a login session that was ended.
 func (b *hub) disconnect(session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,7 +179,7 @@ func (b *hub) disconnect(session string) {
 	}
 }
 
-// close disconnects every client and admits no more.
+// close disconnects every client and lets no new client join.
 func (b *hub) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +189,8 @@ func (b *hub) close() {
 	}
 }
 
-// wait returns once every client has gone. It fails if ctx ends first.
+// wait returns once every client has disconnected and the pusher has stopped. It fails if
+// ctx ends first.
 func (b *hub) wait(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() { b.tasks.Wait(); close(gone) }()
@@ -197,7 +202,8 @@ func (b *hub) wait(ctx context.Context) error {
 	}
 }
 
-// clock tells the broker's time. It stores the time's offset from this machine's clock.
+// clock returns the broker's time. It stores the offset of the broker's clock from this
+// machine's.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -209,7 +215,8 @@ func (c *clock) now() time.Time {
 	return time.Now().Add(c.ahead).UTC()
 }
 
-// read reads the broker's time. If that fails, the last offset is kept.
+// read reads the broker's time and stores its offset. If that fails, the last offset is
+// kept.
 func (c *clock) read(ctx context.Context, r Registry) error {
 	before := time.Now()
 	now, err := r.Now(ctx)

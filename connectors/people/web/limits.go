@@ -11,8 +11,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxCallers is the number of callers with a rate of their own; all others share one
-// rate.
+// maxCallers is the maximum number of callers with a rate of their own; all further
+// callers share one rate.
 const maxCallers = 4096
 
 // limits gives each caller its own rate, so that a flood from one does not block another.
@@ -34,7 +34,7 @@ func (l *limits) allow(caller string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, known := l.callers[caller]
-	if !known && len(l.callers) >= maxCallers { // callers with a full bucket can be forgotten
+	if !known && len(l.callers) >= maxCallers { // a caller with a full bucket is like a new one, so it can be dropped
 		maps.DeleteFunc(l.callers, func(_ string, r *rate.Limiter) bool { return r.Tokens() >= float64(l.burst) })
 	}
 	switch {
@@ -57,9 +57,9 @@ func (s *Server) allowRequest(r *http.Request) bool {
 	return s.addressLimits.allow(s.callerAddress(r))
 }
 
-// callerAddress is the client's address. Behind a proxy it is the last entry of
-// X-Forwarded-For, which the nearest proxy wrote; the client may have forged earlier
-// entries.
+// callerAddress returns the client's address; for IPv6 its /64 network. Behind a proxy
+// this is the last entry of X-Forwarded-For, which the nearest proxy wrote; the client may
+// have forged earlier entries.
 func (s *Server) callerAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -76,6 +76,6 @@ func (s *Server) callerAddress(r *http.Request) string {
 	case ip.Is4():
 		return ip.String()
 	}
-	net64, _ := ip.WithZone("").Prefix(64) // one caller may own all addresses of a /64
+	net64, _ := ip.WithZone("").Prefix(64) // because one caller may own all addresses of a /64
 	return net64.String()
 }

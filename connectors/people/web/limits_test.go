@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// floods sends requests until it gets 429.
+// floods sends requests until one is refused with 429.
 func (r *rig) floods(method, path, body string, change ...func(*http.Request)) {
 	r.t.Helper()
 	for range 20 * pace {
@@ -21,7 +21,8 @@ func (r *rig) floods(method, path, body string, change ...func(*http.Request)) {
 // pace is the number of requests that a caller may send in these tests.
 const pace = 10
 
-// A caller without a session who sends too many requests blocks only itself.
+// Too many requests without a session block no session, and too many requests of one
+// session block no other session.
 func TestAStrangersFloodKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -46,7 +47,8 @@ func TestGuessesKeepNoLinkFromLoggingIn(t *testing.T) {
 	r.login("ann")
 }
 
-// Behind a proxy all connections come from its address; a header names the client.
+// Behind a proxy all connections come from the proxy's address; X-Forwarded-For names the
+// client.
 func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -54,7 +56,7 @@ func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	r.web.Pace(pace)
 	g.web.Pace(pace)
 	n := 0
-	through := func(format string) func(*http.Request) { // another address each time, if the format has a number in it
+	through := func(format string) func(*http.Request) { // N in the format becomes another number in each request
 		return func(req *http.Request) {
 			n++
 			req.Header.Set("X-Forwarded-For", strings.ReplaceAll(format, "N", fmt.Sprint(n%200+1)))
@@ -63,7 +65,7 @@ func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	for _, client := range []string{
 		"192.0.2.1", "2001:db8::1", "nobody",
 		"198.51.100.N, 192.0.2.2", // entries that the client wrote are ignored
-		"2001:db8:0:1::N",         // so are other addresses of the same network
+		"2001:db8:0:1::N",         // addresses of one /64 network count as one caller
 	} {
 		g.floods("GET", "/icon/1", "", through(client))
 	}

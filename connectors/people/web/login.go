@@ -13,8 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// cookieName differs between the inboxes of one machine, because cookies are shared
-// across ports. Gateways behind one address use the same name.
+// cookieName returns a name that depends on the inbox's URL. Browsers share cookies across
+// the ports of a host, so the inboxes of one machine need different names. Gateways behind
+// one address use the same name.
 func (s *Server) cookieName() string {
 	sum := sha256.Sum256([]byte(s.addr.URL))
 	return "nod_session_" + hex.EncodeToString(sum[:6])
@@ -27,8 +28,8 @@ func (s *Server) cookie(value string, age time.Duration) *http.Cookie {
 	}
 }
 
-// login exchanges a login code for a session. Opening the link does not spend the code,
-// because previews and scanners open links too: only this POST does.
+// login exchanges the token of a login link for a session. Only this POST spends the
+// token: to open the link does not, because previews and scanners open links too.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Token string `json:"token"`
@@ -44,7 +45,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	otherChannel := !ok && body.Token != "" && !strings.Contains(body.Token, ".")
-	if otherChannel { // a code from another channel, which the engine checks
+	if otherChannel { // signed tokens contain a dot; a code without one is from another channel, and the engine checks it
 		user, err := s.opts.LoginCodes.RedeemLoginCode(r.Context(), body.Token)
 		if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
 			refuseErr(w, err)
@@ -70,7 +71,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// logout ends the session for every copy of its cookie. If nod cannot record that, the
+// logout ends the session for every copy of its cookie. If that cannot be stored, the
 // session continues and the user can try again.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if p, ok := s.session(r); ok {
@@ -87,7 +88,8 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// session reads the request's cookie and checks its signature and expiry.
+// session returns the session in the request's cookie, and ok == false if its signature is
+// wrong or it has expired. It does not check for a logout; checkSession does.
 func (s *Server) session(r *http.Request) (p token, ok bool) {
 	c, err := r.Cookie(s.cookieName())
 	if err != nil {
@@ -113,8 +115,8 @@ func (s *Server) checkSession(ctx context.Context, p token) (name string, err er
 	return a.Name, err
 }
 
-// authenticate returns the request's session and the approver's name. Otherwise it
-// answers with the error and returns ok == false.
+// authenticate returns the request's session and the approver's name. If the session is
+// not valid, it answers the request with the error and returns ok == false.
 func (s *Server) authenticate(w http.ResponseWriter, r *http.Request) (p token, name string, ok bool) {
 	if p, ok = s.session(r); !ok {
 		refuse(w, http.StatusUnauthorized, schemas.Errorf(schemas.CodeUnauthorized, "you are not logged in: open the link that nod login prints"))

@@ -72,7 +72,7 @@ func TestPictures(t *testing.T) {
 	p.keeps("session-dark.png")
 }
 
-// pictures takes the screenshots for the documentation.
+// pictures takes a screenshot for the documentation; -update stores it in docs/.
 func (p *page) pictures(name string) {
 	p.t.Helper()
 	png, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
@@ -87,8 +87,8 @@ func (p *page) pictures(name string) {
 // differs from nod's, so it is downloaded and not kept in the repository.
 const axeVersion = "4.14.1"
 
-// axe returns the source of the accessibility checker. If it cannot be downloaded the
-// test is skipped, or fails if all tests are required.
+// axe returns the source of the accessibility checker. If it cannot be downloaded, the
+// test is skipped, or fails if CI=true.
 func axe(t *testing.T) string {
 	t.Helper()
 	without := func(format string, args ...any) {

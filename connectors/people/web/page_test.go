@@ -50,7 +50,7 @@ func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {
 	p.does(chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.Enter))
 	p.sees("document.querySelector('dialog').open")
 	p.sees("document.activeElement === " + button("deny"))
-	p.does(chromedp.KeyEvent(kb.Escape)) // decides nothing
+	p.does(chromedp.KeyEvent(kb.Escape)) // closes the dialog and decides nothing
 	p.sees("!document.querySelector('dialog').open")
 	p.sees("document.activeElement.closest('li')?.dataset.id === 'one'")
 	p.does(chromedp.KeyEvent(kb.Enter))
@@ -83,8 +83,8 @@ func TestWhatWasDecidedElsewhereTakesTheButtonsPlace(t *testing.T) {
 	p.sees("document.activeElement.className === 'close'")
 }
 
-// A click allows nothing for a moment after a change on the page, and until the end
-// of the request was in view.
+// For a moment after a change on the page, a click has no effect. Allow is also inactive
+// until the end of the request was in view.
 func TestButtonsAreInertUntilTheyAreMeant(t *testing.T) {
 	r := start(t)
 	long, err := json.Marshal(map[string]string{"text": strings.Repeat("line\n", 300)})
@@ -93,7 +93,7 @@ func TestButtonsAreInertUntilTheyAreMeant(t *testing.T) {
 	r.asks("S", "two", `{}`)
 	p := r.visits("ann", 1024, 768)
 
-	// The page opens the request and is clicked in one turn of its event loop.
+	// The script opens the request and clicks both buttons in one turn of the event loop.
 	p.sees(row("two"))
 	p.does(script(row("two") + `.querySelector('button').click();
 		` + button("deny") + `.click(); ` + button("allow") + `.click()`))
@@ -251,7 +251,7 @@ func TestThePageFitsAPhone(t *testing.T) {
 	p.keeps("phone-dialog.png")
 }
 
-// keeps saves a screenshot, if a directory is named in the environment.
+// keeps takes a screenshot. It saves the screenshot if NOD_TEST_PICTURES names a directory.
 func (p *page) keeps(name string) {
 	p.t.Helper()
 	png, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
@@ -262,9 +262,8 @@ func (p *page) keeps(name string) {
 	}
 }
 
-// A question can be answered with the user's own text. The button for that is inactive
-// while there is no text; the other answers are inactive while there is some, except the
-// denial.
+// A question can be answered with the user's own text. The button for a text is inactive
+// until a text is entered; then the other answers are inactive, except for the denial.
 func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	r := start(t)
 	request := r.submits(schemas.Request{

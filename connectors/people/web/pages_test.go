@@ -17,10 +17,10 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 	p.True(value[bool](p, "Date.now() - Date.parse(document.querySelector('.decided time').dateTime) < 600_000"))
 	p.does(script("document.querySelector('.decided summary').click()"))
 	p.sees("document.querySelector('.decided dl').innerText.includes('production')")
-	r.terminal("bob", "T", "two", "allow_once") // arrives live
+	r.terminal("bob", "T", "two", "allow_once") // the open page is sent this decision too
 	p.sees("document.querySelectorAll('.decided').length === 2")
 	p.Contains(p.text(".decided"), "Allowed once · Bob")
-	for _, hash := range []string{"#/constructor", "#/session", "#/session/", "#/nothing/else"} { // made-up addresses
+	for _, hash := range []string{"#/constructor", "#/session", "#/session/", "#/nothing/else"} { // addresses that do not exist show the inbox
 		p.goes(hash)
 		p.sees("document.querySelector('main nod-inbox')")
 		p.goes("#/history")
@@ -56,7 +56,7 @@ func TestFiveHundredPending(t *testing.T) {
 	p.ends("Allowed once · Ann")
 	p.sees(fmt.Sprintf("document.title === '(%d) nod'", n-1))
 
-	// A page opened later at another inbox shows the same.
+	// A page that is opened later, at another inbox, shows the same requests.
 	other := r.another().visits("bob", 360, 740)
 	other.sees(fmt.Sprintf("document.querySelectorAll('.rows li').length === %d", n-1))
 }

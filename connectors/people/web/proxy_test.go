@@ -29,7 +29,8 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// proxied is the inbox behind a proxy that speaks TLS, reachable under any name.
+// proxied returns an inbox behind a proxy that speaks TLS, and a client that connects to
+// the proxy for any name. keepsHost makes the proxy pass the Host on.
 func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *http.Client) {
 	port := freePort(r.t)
 	listen.Addr = net.JoinHostPort(listen.Addr, port)
@@ -47,14 +48,14 @@ func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *ht
 	r.t.Cleanup(proxy.Close)
 	return inbox, &http.Client{Transport: &http.Transport{
 		DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the test is about the name, not the certificate
+			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the tests are about names, not about certificates
 			return dialer.DialContext(ctx, network, proxy.Listener.Addr().String())
 		},
 	}}
 }
 
-// Behind a proxy that keeps the Host and passes WebSockets on, as docs/phone.md
-// describes it, the inbox logs in and is live. Under other names it refuses every request.
+// The inbox works behind a proxy that passes on the Host and WebSockets, as docs/phone.md
+// describes. It refuses requests for other names.
 func TestBehindAProxy(t *testing.T) {
 	const public = "https://nod.example.com"
 	here := httpserve.Listen{Addr: "127.0.0.1", PublicURL: public}
@@ -83,14 +84,14 @@ func TestBehindAProxy(t *testing.T) {
 			defer reply.Body.Close()
 			r.Equal(c.status, reply.StatusCode)
 			if c.status != http.StatusNoContent {
-				return // refused before anything else was checked
+				return
 			}
 			cookie := reply.Cookies()[0]
 			require.True(t, cookie.Secure)
 			from := http.Header{"Origin": {public}, "Cookie": {cookie.Name + "=" + cookie.Value}}
 			conn, _, err := websocket.Dial(r.ctx, strings.Replace(public, "https", "wss", 1)+"/ws", &websocket.DialOptions{HTTPHeader: from, HTTPClient: client})
 			r.NoError(err)
-			defer func() { _ = conn.CloseNow() }() // it may be closed
+			defer func() { _ = conn.CloseNow() }() // fails if the connection is already closed
 			s := &socket{r, conn}
 			s.asksFor("inbox.subscribe", nil)
 			r.Equal("response", s.next().Type)

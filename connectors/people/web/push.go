@@ -34,7 +34,7 @@ const (
 // pendingRequest is a request without a decision.
 type pendingRequest struct {
 	at      time.Time // when devices are notified of it
-	present bool      // a person is present and may answer first: notifyTimes will add a delay to at
+	present bool      // a client held the session's input lock, and notifyTimes has not yet added the delay to at
 }
 
 // pusher notifies subscribed devices that a request is pending. A push says nothing
@@ -57,8 +57,8 @@ type pusher struct {
 // pushKey is the VAPID key pair that identifies nod to push services.
 type pushKey struct{ private, public string }
 
-// newPushKey derives the key from the key that signs logins. So gateways that share
-// the login key share this one, and replacing the login key ends all subscriptions.
+// newPushKey derives the VAPID key from the key that signs logins. So gateways with the
+// same login key have the same VAPID key, and a new login key ends all subscriptions.
 func newPushKey(logins []byte) (pushKey, error) {
 	h := hmac.New(sha256.New, logins)
 	h.Write([]byte("web push"))
@@ -89,7 +89,7 @@ func newPusher(o *Options, s tokenSigner) (*pusher, error) {
 	}, nil
 }
 
-// show gives the pusher the current version of a request.
+// show passes a version of a request to the pusher.
 func (p *pusher) show(q *schemas.Prompt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,8 +103,8 @@ func (p *pusher) show(q *schemas.Prompt) {
 	}
 }
 
-// add stores a device. The device counts as notified of the requests that are pending
-// now, except those whose notification is still delayed.
+// add stores a device. It gets no push for requests that are pending now, except for those
+// whose notification is still delayed.
 func (p *pusher) add(s webpush.Subscription, session token) error {
 	if err := p.list.add(device{Subscription: s, Key: p.key.public, Session: session, notified: time.Now()}); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (p *pusher) run(ctx context.Context) {
 	}
 }
 
-// round notifies every device whose notification is due. It returns the time of the next
+// round sends a push to every device for which one is due. It returns the time of the next
 // round.
 func (p *pusher) round(ctx context.Context) (next time.Time) {
 	now := time.Now()
@@ -154,7 +154,7 @@ func (p *pusher) round(ctx context.Context) (next time.Time) {
 			}
 		default:
 			all.Go(func() { p.notify(ctx, d, now) })
-			if again := now.Add(p.retryAfter); again.Before(next) { // retry time, if a push fails
+			if again := now.Add(p.retryAfter); again.Before(next) { // the time of a retry if this push fails
 				next = again
 			}
 		}
@@ -170,8 +170,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// notifyTimes returns the times at which devices are notified of the pending
-// requests, in order.
+// notifyTimes returns the times at which devices are notified of the pending requests, in
+// ascending order. It adds the delay to those requests that still need it.
 func (p *pusher) notifyTimes(ctx context.Context) []time.Time {
 	holdOff, err := p.notifyAfter(ctx)
 	if err != nil {
@@ -191,13 +191,14 @@ func (p *pusher) notifyTimes(ctx context.Context) []time.Time {
 	return all
 }
 
-// notify sends a push to one device. A device whose session is no longer valid is removed.
+// notify sends a push to one device and stores the result. It removes a device that has
+// unsubscribed or whose session is no longer valid.
 func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	ctx, cancel := context.WithTimeout(stopping, pushWithin)
 	defer cancel()
 	_, err := p.checkSession(ctx, d.Session)
 	over := errors.Is(err, errLoggedOut) || errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) ||
-		!now.Before(d.Session.Ends) || d.Key != p.key.public // its session was signed with another login key
+		!now.Before(d.Session.Ends) || d.Key != p.key.public // another key: the login key was replaced
 	if err == nil && !over {
 		over, err = p.push(ctx, d)
 	}
@@ -219,14 +220,15 @@ func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	}
 }
 
-// push sends one push. It returns gone == true if the device has unsubscribed.
+// push sends one push. It returns gone == true if the push service no longer knows the
+// device.
 func (p *pusher) push(ctx context.Context, d device) (gone bool, err error) {
 	resp, err := webpush.SendNotificationWithContext(ctx, []byte(pushText), &d.Subscription, &webpush.Options{
 		HTTPClient: p.client, Subscriber: p.subscriber(), TTL: int(pushTTL / time.Second), Urgency: webpush.UrgencyHigh, Topic: "nod",
 		VAPIDPublicKey: p.key.public, VAPIDPrivateKey: p.key.private,
 	})
 	if err != nil {
-		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because it allows pushes
+		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because it is enough to send a push
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // to reuse the connection
@@ -239,7 +241,7 @@ func (p *pusher) push(ctx context.Context, d device) (gone bool, err error) {
 	return false, nil
 }
 
-// subscriber is the contact address for push services.
+// subscriber returns the contact address that nod gives to push services.
 func (p *pusher) subscriber() string {
 	if strings.HasPrefix(p.url, "https:") {
 		return p.url

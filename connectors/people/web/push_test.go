@@ -21,7 +21,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pushes is another inbox that sends pushes to this service, with its data directory.
+// pushes returns a rig with another inbox, which has this data directory and sends pushes
+// to this service.
 func (r *rig) pushes(s *pushService, dataDir string) *rig {
 	r.t.Helper()
 	return r.another(func(o *web.Options) { o.Push, o.DataDir = s.client(), dataDir })
@@ -133,8 +134,8 @@ func TestDevicesOutliveARestartAndNoLogout(t *testing.T) {
 	r.Equal([]string{"tablet"}, r.devices(dir))
 }
 
-// installs makes a page act as if it were installed and allowed to notify. A real push
-// service cannot be reached from the test, so the page subscribes to the test's own.
+// installs makes a page act as if it were installed and allowed to notify. A test cannot
+// reach a real push service, so the page subscribes with the test's own service.
 func (p *page) installs(service *pushService) {
 	p.t.Helper()
 	subscription, err := json.Marshal(service.subscription("phone"))
@@ -161,7 +162,7 @@ func TestTheInstalledPageNotifies(t *testing.T) {
 	r, service, dir := start(t), newPushService(t), t.TempDir()
 	g := r.pushes(service, dir)
 	p := g.visits("ann", 390, 844)
-	p.sees("document.querySelector('nod-push').hidden") // not in a tab
+	p.sees("document.querySelector('nod-push').hidden") // a page in a tab offers no notifications
 	p.does(script("(async () => { globalThis.manifest = await (await fetch(document.querySelector('link[rel=manifest]').href)).json(); })()"))
 	p.sees("globalThis.manifest?.display === 'standalone'")
 	p.installs(service)
@@ -173,7 +174,7 @@ func TestTheInstalledPageNotifies(t *testing.T) {
 	r.asks("S", "one", `{"to":"production"}`)
 	text := g.told(service).text
 
-	// The push reaches the page's service worker, as a browser would pass it on.
+	// The browser passes the push on to the page's service worker.
 	p.delivers(text)
 	p.sees("globalThis.shown?.length === 1")
 	p.Equal("nod: Something waits for an answer.", value[string](p, "globalThis.shown[0].title + ': ' + globalThis.shown[0].body"))
@@ -183,7 +184,8 @@ func TestTheInstalledPageNotifies(t *testing.T) {
 	r.Empty(r.devices(dir))
 }
 
-// delivers passes a push to the page's worker, and checks the notification.
+// delivers passes a push to the page's service worker. From then on the page stores the
+// notifications that are shown in globalThis.shown.
 func (p *page) delivers(text string) {
 	p.t.Helper()
 	ids := make(chan serviceworker.RegistrationID, 100)

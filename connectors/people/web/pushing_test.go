@@ -19,7 +19,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// service is a push service that answers with a fixed status.
+// service is a push service that answers with a fixed status; 0 means that it cannot be
+// reached.
 type service struct {
 	status int
 	posts  atomic.Int32
@@ -32,7 +33,7 @@ func (s *service) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: s.status, Status: http.StatusText(s.status), Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
-// aPusher has one device, which has not been notified yet.
+// aPusher returns a pusher with one device, which has not been notified yet.
 func aPusher(t *testing.T, s *service) *pusher {
 	t.Helper()
 	key, err := newPushKey([]byte("key"))
@@ -84,7 +85,7 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	d := p.list.all()[0]
 	require.Equal(t, d.notBefore, next)
 	require.Equal(t, pushEvery, d.notBefore.Sub(d.notified))
-	p.list.update(d.Endpoint, func(o *device) { o.notBefore = time.Now() }) // a minute later
+	p.list.update(d.Endpoint, func(o *device) { o.notBefore = time.Now() }) // as if a minute had passed
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 
@@ -97,8 +98,7 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	require.EqualValues(t, 2, s.posts.Load(), "no push for a request that was answered meanwhile")
 }
 
-// If a person is present, devices are notified only after the delay that other channels
-// have as well.
+// If a client holds the session's input lock, devices are notified only after a delay.
 func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	t.Parallel()
 	s := &service{status: http.StatusCreated}
@@ -109,11 +109,11 @@ func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	require.Zero(t, s.posts.Load())
 	require.WithinRange(t, next, before.Add(40*time.Second), time.Now().Add(40*time.Second))
 	two := aDevice("two")
-	<-p.wake // for the request
+	<-p.wake // show has signalled the request
 	require.NoError(t, p.add(two.Subscription, two.Session))
-	<-p.wake // a device that subscribes meanwhile is notified then too
+	<-p.wake // a device that subscribes during the delay is notified after it too
 	require.Equal(t, next, p.round(t.Context()))
-	p.pending["S.one"] = pendingRequest{at: time.Now()} // the delay has passed
+	p.pending["S.one"] = pendingRequest{at: time.Now()} // as if the delay had passed
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 }
@@ -179,7 +179,7 @@ func TestDevicesAreKeptAndNotTooMany(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{})
 	dir := strings.TrimSuffix(p.list.path, devicesName)
-	other, err := openDevices(dir) // another gateway's, on the same directory
+	other, err := openDevices(dir) // like another gateway on the same directory
 	require.NoError(t, err)
 	require.NoError(t, other.add(aDevice("two")))
 	require.NoError(t, p.list.add(aDevice("three")))

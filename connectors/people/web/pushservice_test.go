@@ -35,10 +35,10 @@ import (
 // (RFC 8030, 8188, 8291 and 8292).
 type pushService struct {
 	server *httptest.Server
-	key    *ecdh.PrivateKey // the device's
-	auth   []byte
-	signer string          // the public key of the subscription
-	gone   map[string]bool // devices that have unsubscribed
+	key    *ecdh.PrivateKey // the key of all devices
+	auth   []byte           // the auth secret of all devices (RFC 8291)
+	signer string           // nod's public key at the subscription
+	gone   map[string]bool  // devices that have unsubscribed
 	pushes chan push
 }
 
@@ -76,7 +76,7 @@ func (s *pushService) client() *http.Client {
 	}}
 }
 
-// subscription is a subscription as a browser makes it.
+// subscription returns a device's subscription in the form in which browsers send it.
 func (s *pushService) subscription(device string) map[string]any {
 	encode := base64.RawURLEncoding.EncodeToString
 	return map[string]any{"endpoint": "https://" + pushHost + "/" + device, "expirationTime": nil, "keys": map[string]string{
@@ -120,7 +120,8 @@ func (s *pushService) headers(r *http.Request) error {
 	return nil
 }
 
-// signed checks the sender: vapid t=JWT, k=KEY.
+// signed checks the key, the signature and the claims in the Authorization header, which
+// has the form "vapid t=JWT, k=KEY".
 func (s *pushService) signed(header string) error {
 	token, key, ok := strings.Cut(strings.TrimPrefix(header, "vapid t="), ", k=")
 	if !ok || key != s.signer {
@@ -164,7 +165,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// opened decrypts as the device does: salt, record size, the sender's key, one record.
+// opened decrypts a push as the device does. The body consists of the salt, the record
+// size, the sender's key and one record.
 func (s *pushService) opened(body []byte) (string, error) {
 	if len(body) < 86 || body[20] != 65 {
 		return "", errors.New("no header of aes128gcm")

@@ -25,13 +25,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Ann and Bob may answer on the web and at the terminal; Eve may not.
+// everybody is the settings of the tests: Ann and Bob may answer on the web and at the
+// terminal; Eve may not.
 const everybody = `{` + permissions + `"join_identical": false, "remember_denials_seconds": 0}, "approvers": {"people": [
 	{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}, {"connector": "terminal", "user_id": "ann"}]},
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}
 ]}}`
 
-// permissions is the beginning of the rules in the settings, where under inserts a rule.
+// permissions is the place in the settings after which under inserts a rule.
 const permissions = `"permissions": {`
 
 // under returns the settings with one more rule.
@@ -47,7 +48,7 @@ type rig struct {
 	dir   string
 	nod   *embed.Nod
 	web   *embed.Web // the users' inbox
-	at    string     // its address, if it is not the URL
+	at    string     // the address to connect to, if it is not the inbox's URL
 	asker *bus.Asker
 	conns []*bus.Conn
 }
@@ -61,7 +62,7 @@ func start(t *testing.T) *rig {
 	return r
 }
 
-// up starts nod, with an inbox if an address is given.
+// up starts nod, with an inbox unless addr is empty.
 func (r *rig) up(addr string) {
 	r.t.Helper()
 	var listen *httpserve.Listen
@@ -85,7 +86,7 @@ func (r *rig) connect(id roles.ID) *bus.Conn {
 	return conn
 }
 
-// down stops everything; stored data stays.
+// down stops nod and all its connections; stored data stays.
 func (r *rig) down() {
 	if r.nod == nil {
 		return
@@ -120,7 +121,7 @@ func (r *rig) submits(request schemas.Request) *bus.OpenRequest {
 	return open
 }
 
-// shell is a command for which a rule can be remembered.
+// shell returns a Bash call, for which nod offers rules to remember.
 func shell(session, id, command string) schemas.Request {
 	r := deploy(session, id, `{}`)
 	r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":"/app"}`, command)
@@ -128,7 +129,7 @@ func shell(session, id, command string) schemas.Request {
 	return r
 }
 
-// deploy is a call with a unique input.
+// deploy returns a call whose input contains its id, so no two calls are identical.
 func deploy(session, id, input string) schemas.Request {
 	input = strings.Replace(fmt.Sprintf(`{"call":%q,`, id)+input[1:], ",}", "}", 1)
 	return schemas.Request{
@@ -160,7 +161,7 @@ func (r *rig) pours(n int, input string) (wait func()) {
 	}
 }
 
-// another is another inbox of the same nod.
+// another returns a rig with another inbox of the same nod.
 func (r *rig) another(change ...func(*web.Options)) *rig {
 	r.t.Helper()
 	system := actors.NewSystem(quiet())
@@ -179,7 +180,7 @@ func (r *rig) another(change ...func(*web.Options)) *rig {
 	return &other
 }
 
-// terminal answers at the terminal.
+// terminal answers a request at the terminal.
 func (r *rig) terminal(user, session, id, option string) {
 	r.t.Helper()
 	desk := connector.NewDesk(r.connect(roles.ConnectorID("terminal")), "terminal")
@@ -191,7 +192,7 @@ func (r *rig) terminal(user, session, id, option string) {
 	r.NoError(err)
 }
 
-// token is the token of a fresh login link.
+// token returns the token of a new login link.
 func (r *rig) token(user string) string {
 	r.t.Helper()
 	_, token, ok := strings.Cut(r.web.Link(user), "/#login=")
@@ -199,7 +200,7 @@ func (r *rig) token(user string) string {
 	return token
 }
 
-// answer is the inbox's answer to a plain request.
+// answer is the inbox's answer to an HTTP request.
 type answer struct {
 	status  int
 	body    string
@@ -207,7 +208,7 @@ type answer struct {
 	cookies []*http.Cookie
 }
 
-// does sends a plain request; change may alter it.
+// does sends an HTTP request after change has altered it.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.ctx, method, cmp.Or(r.at, r.web.URL())+path, strings.NewReader(body))

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// card is the selector of a request on its session's page.
+// card returns a JavaScript expression for a request on its session's page.
 func card(id string) string { return "document.querySelector('nod-session li[data-id=" + id + "]')" }
 
 // goes opens one of the inbox's pages.
@@ -69,7 +69,8 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	p.Equal(int64(5), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "each once")
 }
 
-// A card that comes or goes moves those below it, so no button there works for a moment.
+// A card that appears or changes moves the cards below it, so no button on the session's
+// page works for a moment.
 func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
@@ -78,8 +79,8 @@ func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
 	p.goes("#/session/S")
 	b := card("two") + "?.querySelector('.actions .allow')"
 	p.sees(b + "?.getAttribute('aria-disabled') === 'false'")
-	// The page is clicked in the turn of its event loop in which the card above changes.
-	// That click was meant for the old layout.
+	// The script clicks Allow in the same turn of the event loop in which the card above
+	// changes. This click was meant for the old layout.
 	p.does(script(`new MutationObserver((_, o) => {
 		if (!` + card("one") + `.querySelector('.outcome')) return;
 		o.disconnect(); ` + b + `.click(); globalThis.clicked = true;
@@ -90,7 +91,7 @@ func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 }
 
-// The lock is held only while its user acts on a session's page.
+// A user has a session's input lock only while acting on that session's page.
 func TestWhoActsOnASessionsPageHoldsItsLock(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)

@@ -35,7 +35,7 @@ const (
 const (
 	notifyRequested = "session.permission.requested"
 	notifyResolved  = "session.permission.resolved"
-	notifyDecided   = "session.permission.decided" // decided without asking a person; for subscribers of the session
+	notifyDecided   = "session.permission.decided" // decided without a person; only for subscribers of the session
 	notifyTime      = "server.time"
 )
 
@@ -66,30 +66,31 @@ type requestView struct {
 	Risk       schemas.Risk `json:"risk"`
 	Digest     string       `json:"digest"`
 	Deadline   time.Time    `json:"deadline"`
-	ServerTime time.Time    `json:"server_time"` // when this was sent, on the broker's clock, as Deadline is
+	ServerTime time.Time    `json:"server_time"` // when this was sent; broker time, like Deadline
 	Summary    string       `json:"summary"`
 	Parts      []part       `json:"parts"`
-	// Remember describes the rules that a lasting answer can store. The answer chooses a
-	// rule by its index here, in the field reach.
+	// Remember describes the rules that a lasting answer can store. The answer's field
+	// reach is the index of the chosen rule in this list.
 	Remember []string `json:"remember"`
-	// Takes lists the requirements for allowing this, besides an approver's answer.
+	// Takes lists what an allowing answer needs besides an approver, such as the code word.
 	Takes []string `json:"takes"`
 	// Waiters is the number of identical calls that have asked; an answer repeats this
-	// number. Waiting is the number of calls that still wait. Times is "×3" if Waiting is
-	// 3, and empty if a single call waits.
+	// number. Waiting is the number of these calls that still wait. Times is "×3" if
+	// Waiting is 3, and empty if it is less than 2.
 	Waiters int    `json:"waiters"`
 	Waiting int    `json:"waiting"`
 	Times   string `json:"times,omitempty"`
-	// Same is a hash. It is equal for two requests that differ only in ids and deadlines.
+	// Same is a hash of the displayed request. It is equal for two requests that differ
+	// only in ids, deadlines and numbers of calls.
 	Same string `json:"same"`
 
 	sortKey string // sorts by creation time, then by key
-	version string // changes when the displayed text changes
+	version string // changes when something changes that the page shows
 }
 
-// option is one possible answer. Label states its effect in nod's words, Called is the
-// agent's own name for it. Remembered means that the agent stores the choice for later
-// calls.
+// option is one possible answer. Label describes its effect in nod's words; Called is the
+// agent's own name for the option. Remembered means that the agent stores the choice for
+// later calls.
 type option struct {
 	schemas.Option
 	Label      string `json:"label"`
@@ -132,10 +133,11 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	return q
 }
 
-// ownParts are the labels of the parts that may differ between identical requests.
+// ownParts are the labels of nod's own parts that may differ between identical requests.
 var ownParts = []string{"Request", "Session", "Calls", "Expires"}
 
-// same returns a hash of the displayed text without ownParts, and of the payload as sent.
+// same returns a hash of the agent, the options, the displayed parts except ownParts, and
+// the action details as the agent sent them.
 func (q *requestView) same() string {
 	var rest []part
 	for _, p := range q.Parts {
@@ -143,13 +145,14 @@ func (q *requestView) same() string {
 			rest = append(rest, p)
 		}
 	}
-	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // it was decoded, so it encodes
+	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // never fails: ActionDetails was decoded, so it is valid JSON
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// optionsOf returns the options with their labels. If several options have the same kind,
-// or the agent remembers an option, its label includes the agent's own name for it.
+// optionsOf returns the options with their labels. A label includes the agent's own name
+// for the option if several options have the same kind, or if the agent remembers the
+// choice.
 func optionsOf(r *schemas.Request) []option {
 	offered := r.Offered()
 	kinds := map[schemas.OptionKind]int{}
@@ -168,7 +171,7 @@ func optionsOf(r *schemas.Request) []option {
 	return all
 }
 
-// resolvedNotice is the end of a request; Text is the outcome in one line.
+// resolvedNotice reports the end of a request; Text is the outcome in one line.
 type resolvedNotice struct {
 	SessionID  string            `json:"session_id"`
 	PendingID  string            `json:"pending_id"`
@@ -184,8 +187,8 @@ type listReply struct {
 	ServerTime  time.Time     `json:"server_time"`
 }
 
-// subscribeReply answers a subscription. Pending is the number of requests that are sent
-// after it.
+// subscribeReply answers a subscription. Pending is the number of pending requests that
+// the gateway sends after this reply.
 type subscribeReply struct {
 	Success   bool   `json:"success"`
 	SessionID string `json:"session_id,omitempty"`
@@ -199,7 +202,7 @@ type respondReply struct {
 	Text     string           `json:"text"`
 }
 
-// timeNotice is the current time, and whether this gateway can reach nod.
+// timeNotice reports the time, the freezes, and whether this gateway can reach nod.
 type timeNotice struct {
 	ServerTime time.Time    `json:"server_time"`
 	Reachable  bool         `json:"reachable"`
@@ -218,8 +221,8 @@ type pushReply struct {
 	PublicKey string `json:"public_key"` // for the page's subscription
 }
 
-// freezeView is a freeze in force, with its text. If it names no agent and no session, it
-// covers everything.
+// freezeView is a freeze in force, with its text. A freeze without an agent and a session
+// covers all agents.
 type freezeView struct {
 	Text      string `json:"text"`
 	Agent     string `json:"agent,omitempty"`
@@ -250,7 +253,7 @@ func newDecidedView(p *schemas.Prompt, now time.Time) decidedView {
 // historyReply answers permissions.history, the newest decision first.
 type historyReply struct {
 	Permissions []decidedView `json:"permissions"`
-	More        bool          `json:"more"` // older ones exist
+	More        bool          `json:"more"` // older decisions exist
 	ServerTime  time.Time     `json:"server_time"`
 }
 
@@ -285,8 +288,8 @@ type grantsReply struct {
 	ServerTime time.Time   `json:"server_time"`
 }
 
-// failure is the payload of an error. Text is set if an answer failed: it is a text for
-// the user.
+// failure is the payload of an error. If an answer or a revocation failed, Text explains
+// that to the user.
 type failure struct {
 	Code    schemas.Code    `json:"code"`
 	Message string          `json:"message"`
@@ -294,7 +297,8 @@ type failure struct {
 	Text    string          `json:"text,omitempty"`
 }
 
-// failureOf turns an error into a payload.
+// failureOf returns the payload for an error. An error that is not a *schemas.Error becomes
+// UNAVAILABLE.
 func failureOf(err error) failure {
 	var e *schemas.Error
 	if !errors.As(err, &e) {
@@ -303,10 +307,10 @@ func failureOf(err error) failure {
 	return failure{Code: e.Code, Message: e.Message, Details: e.Details}
 }
 
-// answerFailureOf returns the payload for a failed answer, with Text set.
+// answerFailureOf returns the payload for a failed answer or revocation, with Text set.
 func answerFailureOf(err error, now time.Time) failure {
 	f := failureOf(err)
-	if f.Code == schemas.CodeForbidden { // its message says who may answer, or how
+	if f.Code == schemas.CodeForbidden { // the message names who may answer, or what the answer lacks
 		f.Text = "Nothing changed: " + people.Line(f.Message)
 		return f
 	}

@@ -64,7 +64,7 @@ type said struct {
 	} `json:"payload"`
 }
 
-// socket is one user's plain WebSocket client.
+// socket is one user's WebSocket client, without the page.
 type socket struct {
 	*rig
 	conn *websocket.Conn
@@ -77,7 +77,7 @@ func (r *rig) dials(change ...func(*http.Request)) (*socket, *http.Response, err
 	for _, c := range change {
 		c(req)
 	}
-	// A small buffer, so that a client that does not read is soon behind.
+	// A small buffer is soon full if the client does not read.
 	dialer := net.Dialer{}
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, addr)
@@ -96,7 +96,7 @@ func (r *rig) dials(change ...func(*http.Request)) (*socket, *http.Response, err
 	return &socket{r, conn}, resp, nil
 }
 
-// opens opens a user's socket, which ends with the test.
+// opens logs a user in and opens a socket, which is closed at the end of the test.
 func (r *rig) opens(user string) *socket {
 	r.t.Helper()
 	s, _, err := r.dials(with(r.login(user)))
@@ -111,7 +111,7 @@ func (s *socket) sends(text string) {
 	s.NoError(s.conn.Write(s.ctx, websocket.MessageText, []byte(text)))
 }
 
-// asksFor sends a request; its id is its action.
+// asksFor sends a request. It uses the action as the message's id too.
 func (s *socket) asksFor(action string, payload map[string]any) {
 	s.t.Helper()
 	text, err := json.Marshal(map[string]any{"id": action, "type": "request", "action": action, "payload": payload})
@@ -119,7 +119,7 @@ func (s *socket) asksFor(action string, payload map[string]any) {
 	s.sends(string(text))
 }
 
-// next is the next message, without the time notifications.
+// next returns the next message; it skips the time notifications.
 func (s *socket) next() said {
 	s.t.Helper()
 	m, err := s.reads()
@@ -140,7 +140,8 @@ func (s *socket) reads() (said, error) {
 	}
 }
 
-// gets sends a request and reads until its reply; it returns earlier messages too.
+// gets sends a request and reads until its reply. It also returns the messages before the
+// reply.
 func (s *socket) gets(action string, payload map[string]any) (reply said, before []said) {
 	s.t.Helper()
 	s.asksFor(action, payload)
@@ -155,7 +156,7 @@ func (s *socket) gets(action string, payload map[string]any) (reply said, before
 	}
 }
 
-// refused expects the request to fail with this code.
+// refused sends a request, which must fail with this code, and returns the error.
 func (s *socket) refused(code schemas.Code, action string, payload map[string]any) said {
 	s.t.Helper()
 	m, _ := s.gets(action, payload)
@@ -164,7 +165,7 @@ func (s *socket) refused(code schemas.Code, action string, payload map[string]an
 	return m
 }
 
-// until reads until a notification with this action for this request.
+// until reads until the notification with this action about this request, and returns it.
 func (s *socket) until(action, id string) said {
 	s.t.Helper()
 	for {

@@ -25,7 +25,7 @@ type standIn struct {
 	web     *web.Server
 }
 
-// startStandIn starts an inbox on a stand-in; the rig runs no other nod.
+// startStandIn starts an inbox on a stand-in. The rig has no real nod.
 func startStandIn(t *testing.T) (*rig, *standIn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -39,7 +39,7 @@ func startStandIn(t *testing.T) (*rig, *standIn) {
 	return &rig{Assertions: require.New(t), t: t, ctx: ctx, web: &embed.Web{Server: s.web}}, s
 }
 
-// shows sends a new request, or a new version.
+// shows stores a request, or a new version of it, and sends it to the inbox.
 func (s *standIn) shows(p schemas.Prompt) {
 	s.mu.Lock()
 	s.prompts[p.Key()] = p
@@ -47,7 +47,7 @@ func (s *standIn) shows(p schemas.Prompt) {
 	s.web.Show(p)
 }
 
-// learns stores a request in nod without telling the inbox.
+// learns stores a request without sending it to the inbox.
 func (s *standIn) learns(p schemas.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *standIn) withdraws(key string) {
 	s.web.Show(p)
 }
 
-// said are the answers that arrived.
+// said returns the answers that have arrived.
 func (s *standIn) said() []schemas.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

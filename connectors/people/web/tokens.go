@@ -32,7 +32,7 @@ const (
 	forSession tokenUse = "session"
 )
 
-// token names a user and its own purpose and lifetime. Clients hold it in signed form.
+// token is the content of a login link or of a session's cookie, which are signed.
 type token struct {
 	Use  tokenUse  `json:"use"`
 	User string    `json:"user"`
@@ -41,8 +41,8 @@ type token struct {
 	Ends time.Time `json:"ends"`
 }
 
-// tokenSigner signs tokens with a key from a file. The key outlives restarts, and so do
-// sessions. A process that can read the key can make login links.
+// tokenSigner signs tokens with a key from a file, so sessions stay valid across
+// restarts. A process that can read the key can make login links.
 type tokenSigner struct {
 	dir string // holds the key and the inbox's URL
 	key []byte
@@ -78,7 +78,8 @@ func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 	if err = errors.Join(err, tmp.Close()); err != nil {
 		return s, fmt.Errorf("write the web inbox's key: %w", err)
 	}
-	// A link makes the file appear whole, and keeps a key that another process wrote first.
+	// Link never shows a partly written file, and does not replace a key that another
+	// process wrote first.
 	if err := os.Link(tmp.Name(), filepath.Join(s.dir, keyName)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return s, fmt.Errorf("store the web inbox's key: %w", err)
 	}
@@ -140,7 +141,8 @@ func (s tokenSigner) mac(plain []byte) []byte {
 	return h.Sum(nil)
 }
 
-// verify checks a token's signature, purpose and expiry.
+// verify decodes a token and reports whether its signature and purpose are right and it
+// has not expired.
 func (s tokenSigner) verify(u tokenUse, text string, now time.Time) (token, bool) {
 	var p token
 	body, sum, _ := strings.Cut(text, ".")

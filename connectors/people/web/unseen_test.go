@@ -14,9 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pressables marks the controls of the dialog and returns their labels: the answer
-// buttons, the fold, the rules, the places and the last length. A plain Deny, which
-// leaves nothing with the agent, is tested elsewhere.
+// pressables is a script that stores the dialog's controls in globalThis.pressable and
+// returns their labels: the answer buttons, the fold of the lasting answers, the rules, and
+// the last option of each list. It leaves out a plain Deny, which other tests press.
 const pressables = `(() => {
 	const all = [], mark = (e, label, value) => { if (e.checkVisibility()) all.push({e, label, value}); };
 	for (const b of document.querySelectorAll("dialog .actions button")) if (b.getAttribute("aria-disabled") === "false" && b.innerText !== "Deny") mark(b, b.innerText);
@@ -27,7 +27,8 @@ const pressables = `(() => {
 	return all.map((p) => p.label);
 })()`
 
-// inView is the dialog's text that is inside the window and not covered.
+// inView is a script that returns the dialog's text that is inside the window and not
+// covered.
 const inView = `(() => {
 	const texts = document.createTreeWalker(document.querySelector("dialog"), NodeFilter.SHOW_TEXT), seen = [];
 	const range = document.createRange();
@@ -43,7 +44,7 @@ const inView = `(() => {
 	return seen.join("\n");
 })()`
 
-// onPage is Ann at the dialog.
+// onPage is Ann, who has the dialog of prompt open. It implements peopletest.Person.
 type onPage struct {
 	*page
 	nod    *standIn
@@ -53,7 +54,7 @@ type onPage struct {
 // Even in the smallest window, nothing lasting can be allowed unless the page shows
 // the rule, the place and the end beside the button.
 func TestNothingLastsUnseen(t *testing.T) {
-	t.Parallel() // it waits for inert buttons
+	t.Parallel() // most of its time it waits until buttons are active
 	r, nod := startStandIn(t)
 	p := r.visits("ann", 360, 640)
 	peopletest.NothingLastsUnseen(t, 3, peopletest.Lasts{Rules: true, Agents: true}, func(n int) peopletest.Person {
@@ -112,7 +113,7 @@ func (w *onPage) rests() {
 	w.ready("deny")
 }
 
-// scrolls passes over the lasting rule to the buttons, with time for the page to notice.
+// scrolls scrolls over the lasting rule to the buttons, and lets the page notice both.
 func (p *page) scrolls() {
 	p.t.Helper()
 	for _, to := range []string{".reach", ".actions"} {
@@ -121,7 +122,7 @@ func (p *page) scrolls() {
 	}
 }
 
-// frames lets the page be drawn twice.
+// frames waits until the page has been drawn twice.
 func (p *page) frames() {
 	p.t.Helper()
 	p.does(script("globalThis.drawn = 0; requestAnimationFrame(() => requestAnimationFrame(() => { globalThis.drawn = 1; }))"))
@@ -172,8 +173,8 @@ func (w *onPage) Press(label string) {
 		if (value === undefined) e.click();
 		else { e.value = value; e.dispatchEvent(new Event("input", {bubbles: true})); } }`, i)))
 	w.frames()
-	// The outcome proves an answer. A button that wants a second press, or a changed
-	// choice, leaves the buttons, inert for a while.
+	// After an answer the page shows the outcome. After a changed choice, or the first of
+	// two presses, the buttons are inactive for a moment.
 	w.sees(fmt.Sprintf("document.querySelector('dialog .outcome') || %s?.getAttribute('aria-disabled') === 'false'", button("deny")))
 }
 
@@ -186,7 +187,7 @@ func (w *onPage) Said() *schemas.Answer {
 	return nil
 }
 
-// identical is a question with n identical calls.
+// identical returns a question with n identical calls.
 func identical(id string, n int) schemas.Prompt {
 	r := shell("S", id, "make release")
 	r.CreatedAt = time.Now().UTC()
@@ -215,7 +216,7 @@ func TestAnAnswerIsAboutTheCallsOnThePage(t *testing.T) {
 	p.Equal("Allow once ×3", p.text(".actions .allow"))
 	p.keeps("calls-dialog.png")
 
-	// Another call arrives and the page shows it: for a moment clicks do nothing.
+	// Another identical call arrives, and the page shows the new number.
 	four := identical("one", 4)
 	four.Request, four.Digest = three.Request, three.Digest
 	nod.shows(four)
@@ -223,7 +224,7 @@ func TestAnAnswerIsAboutTheCallsOnThePage(t *testing.T) {
 	p.Contains(p.text("dialog .text"), "×4 · 4 identical calls wait")
 	p.sees(row("one") + "?.innerText.includes('×4')")
 
-	// An answer never covers a call that the page was not sent.
+	// An answer covers only as many calls as the page shows.
 	five := four
 	five.Waiters, five.Waiting = 5, 5
 	nod.learns(five)
@@ -295,7 +296,7 @@ func TestStandingAnswersAreInOneList(t *testing.T) {
 	p.sees("document.querySelector('nod-grants .total').innerText.startsWith('Revoked: Bash(go test:*)')")
 }
 
-// The history shows how a call really ended, if that differs from the decision.
+// The history shows whether a call really ran, if that differs from its decision.
 func TestTheHistoryTellsWhatBecameOfACall(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)

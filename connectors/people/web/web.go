@@ -1,11 +1,11 @@
 // Package web is the inbox in a browser: a live page of the pending requests, and the
-// WebSocket gateway behind it, which other front ends may use too. The gateway's
+// WebSocket gateway behind the page, which other front ends may use too. The gateway's
 // messages are defined in shapes.go.
 //
 // A user who has opened a login link has the identity {"web", user}. The approvers in
-// the settings map it to a person; a user who is not an approver sees nothing. The
-// address it listens on grants no access: requests for another host, from another
-// origin or without a session are refused on every address.
+// the settings map this identity to a person; a user who is not an approver sees nothing.
+// An address grants no access, not even a loopback address: the inbox refuses HTTP requests
+// for another host or from another origin, and gives access to nod only with a session.
 package web
 
 import (
@@ -34,33 +34,35 @@ type Registry interface {
 	Approver(ctx context.Context, userID string) (schemas.Approver, error)
 	// Freezes lists the freezes in force.
 	Freezes(ctx context.Context) ([]schemas.Freeze, error)
-	// Now is the broker's time, by which deadlines run.
+	// Now returns the broker's time, in which deadlines are stored.
 	Now(ctx context.Context) (time.Time, error)
-	// NotifyAfter is the delay before a push while a person is present, who may answer
-	// first.
+	// NotifyAfter returns the delay of a push if a client holds the session's input lock:
+	// its user may answer first.
 	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
-// LoginCodes tells which login links and sessions are still valid, for all gateways
-// of one nod. An error means that the validity is unknown, so access is refused.
+// LoginCodes stores which login links and sessions are no longer valid, for all gateways
+// of one nod. If a method fails with another error than NOT_FOUND, the validity is unknown
+// and the gateway refuses access.
 type LoginCodes interface {
-	// RedeemLoginCode returns the user of a login code from another channel. A code works
-	// once; NOT_FOUND if it is unknown or used.
+	// RedeemLoginCode returns the user of a login code that another channel, such as
+	// Telegram, has sent. A code works once; the error is NOT_FOUND if it is unknown,
+	// too old or used.
 	RedeemLoginCode(ctx context.Context, code string) (userID string, err error)
-	// SpendLoginCode ends a link or a session before its time; the entry is kept until
-	// the link or session would expire. Exactly one caller gets first == true.
+	// SpendLoginCode makes the link or session with this id invalid, and stores that until
+	// the link or session expires anyway. Exactly one caller gets first == true.
 	SpendLoginCode(ctx context.Context, id string, until time.Time) (first bool, err error)
-	// LoginCodeSpent reports whether a link or session was ended.
+	// LoginCodeSpent reports whether SpendLoginCode was called for a link or session.
 	LoginCodeSpent(ctx context.Context, id string) (bool, error)
 }
 
 // Records gives access to past decisions and standing answers.
 type Records interface {
-	// History lists the decisions that are still kept, of one session or, if session is
-	// empty, of all.
+	// History lists the decided requests that are still stored, of one session or, if
+	// session is empty, of all.
 	History(ctx context.Context, session string) ([]schemas.Prompt, error)
 	// Grants lists the standing answers of one session or, if session is empty, of all.
-	// Ended ones are included for a while.
+	// The list includes standing answers that have ended recently.
 	Grants(ctx context.Context, session string) ([]schemas.StandingAnswer, error)
 	// Revoke ends a standing answer for an approver. It fails with FORBIDDEN if the user
 	// may not end it.
@@ -69,7 +71,7 @@ type Records interface {
 
 // Options are the settings of a Server.
 type Options struct {
-	// DataDir holds the inbox's files, including its address for later links.
+	// DataDir holds the inbox's files; Link reads the inbox's address there.
 	DataDir string
 	// KeyFile holds the key that signs logins; gateways behind one address share it.
 	// Empty means a file in DataDir.
@@ -79,23 +81,23 @@ type Options struct {
 	Registry   Registry
 	LoginCodes LoginCodes
 	Records    Records
-	// Check is the interval at which each client gets the time and is checked again for
-	// permission to answer. 0 means 15 s.
+	// Check is the interval at which the gateway sends each client the time and checks
+	// again that its user may answer. 0 means 15 s.
 	Check time.Duration
 	// Push is the client for browsers' push services; nil means a default client.
 	Push *http.Client
 	Log  *slog.Logger
 }
 
-// Server is a running inbox. Show feeds it requests.
+// Server is a running inbox. The caller passes it requests by Show.
 type Server struct {
 	opts   Options
 	addr   httpserve.Address
 	taken  string // the requested address, if it was in use and another port was taken
 	signer tokenSigner
 
-	proxied                                   bool    // a proxy in front speaks TLS
-	sessionLimits, addressLimits, loginLimits *limits // for plain requests; see protect
+	proxied                                   bool    // a proxy in front of the inbox speaks TLS
+	sessionLimits, addressLimits, loginLimits *limits // rates of HTTP requests; see allowRequest and login
 
 	hub    *hub
 	pushes *pusher
@@ -105,8 +107,8 @@ type Server struct {
 	end    context.CancelFunc
 }
 
-// open listens. If the requested port of a loopback address is in use, open takes
-// another free port.
+// open starts to listen. If the requested port of a loopback address is in use, open takes
+// a free port and returns the requested address as taken.
 func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken string, err error) {
 	inbox := httpserve.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)
@@ -118,7 +120,7 @@ func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken
 	return listener, a, taken, err
 }
 
-// Open starts listening and returns once it does. An error is one line of text.
+// Open starts an inbox and returns once it listens. Its errors are one line of text.
 func Open(o Options) (*Server, error) {
 	signer, err := openSigner(o.DataDir, o.KeyFile)
 	if err != nil {
@@ -163,11 +165,11 @@ func (s *Server) serve(l net.Listener) {
 	}
 }
 
-// URL is the address at which people open the inbox.
+// URL returns the address at which people open the inbox.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Taken is the requested address, if it was in use and the inbox listens on another
-// port; otherwise empty.
+// Taken returns the requested address if it was in use, so that the inbox listens on
+// another port. Otherwise it returns "".
 func (s *Server) Taken() string { return s.taken }
 
 // Link returns a login link for one user. It works once, within LinkLasts.
@@ -176,8 +178,8 @@ func (s *Server) Link(userID string) string {
 }
 
 // Link returns a login link to the inbox that was last started on a data directory.
-// It is signed with the key in keyFile or, if keyFile is empty, with the directory's
-// own key. See Server.Link.
+// The link is signed with the key in keyFile or, if keyFile is empty, with the
+// directory's own key. See Server.Link.
 func Link(dataDir, keyFile, userID string) (string, error) {
 	signer, err := readSigner(dataDir, keyFile)
 	if err != nil {
@@ -190,7 +192,7 @@ func Link(dataDir, keyFile, userID string) (string, error) {
 	return signer.loginLink(url, userID, time.Now()), nil
 }
 
-// Stop disconnects every client and stops listening.
+// Stop disconnects every client and stops listening. It fails if ctx ends first.
 func (s *Server) Stop(ctx context.Context) error {
 	s.hub.close()
 	s.end()

@@ -1,17 +1,17 @@
-// The options of an answer beyond allow and deny: an edited input, a lasting rule, the
-// code word, the same answer for identical requests.
+// The options of an answer besides allow and deny: an edited input, a lasting rule, the
+// code word, and the same answer for identical requests.
 
 import { Lasting } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 
-/** AnswerOptions is the part of an answer panel with these options. It calls
- * changed whenever the effect of the buttons has changed. */
+/** AnswerOptions is the part of an answer panel with these options. It calls changed when
+ * the effect of the buttons has changed, and seen when the lasting rule has been read. */
 export class AnswerOptions {
   element = el("div", "answer-options");
   #request;
   #others; // by key
   #changed;
-  #edit = null; // {details, text, was}
+  #edit = null; // {details, text, was}; was is the unchanged input
   #lasting;
   #codeWord = null;
   #alike = null;
@@ -32,7 +32,7 @@ export class AnswerOptions {
   }
 
   #add(details) {
-    details.name = `answer-options-${keyOf(this.#request)}`; // the browser keeps one of them open
+    details.name = `answer-options-${keyOf(this.#request)}`; // of details with the same name, the browser keeps only one open
     this.element.append(details);
     return details;
   }
@@ -87,7 +87,7 @@ export class AnswerOptions {
     return "";
   }
 
-  /** label is the label of Allow if it differs from the option's own. */
+  /** label is the label of Allow, or "" if it is the option's own label. */
   get label() {
     if (this.#editing) return "allow as edited";
     if (this.#request.kind === "permission") return "allow";
@@ -95,7 +95,7 @@ export class AnswerOptions {
     return this.#lasting.chosen ? "allow, and from now on" : "";
   }
 
-  /** others are the identical requests that get the same answer. */
+  /** others are the identical requests that the user wants to answer alike. */
   get others() {
     return this.#alike?.check.checked && this.plain ? [...this.#others.values()] : [];
   }
@@ -114,8 +114,8 @@ export class AnswerOptions {
     return extra;
   }
 
-  /** updateWaiters stores a new version of one of the others. It returns whether
-   * the request is one of them. */
+  /** updateWaiters stores a new version of one of the identical requests. It returns false
+   * if the request is another one. */
   updateWaiters(request) {
     const key = keyOf(request);
     if (!this.#others.has(key)) return false;
@@ -124,13 +124,13 @@ export class AnswerOptions {
     return true;
   }
 
-  /** close stops watching the page. */
+  /** close stops watching whether the lasting rule has been read. */
   close() {
     this.#lasting.close();
   }
 
-  /** forget removes one of the others. It returns whether the request was one of
-   * them. */
+  /** forget removes one of the identical requests. It returns false if the request is
+   * another one. */
   forget(key) {
     if (!this.#others.delete(key)) return false;
     this.#update();

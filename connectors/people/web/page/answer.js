@@ -4,15 +4,15 @@ import { remembers } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 import { AnswerOptions } from "./answer-options.js";
 
-const armDelay = 400; // ms after a change in which a click or a key was meant for the previous content
+const armDelay = 400; // ms after a change in which clicks and keys have no effect: they were meant for the previous content
 
 /** <nod-answer> takes the answer to one request. It fires "answer" with {request,
  * option, message, extra, others}. Its buttons do nothing for a moment after a
- * change and while the page is offline. Allowing buttons also wait until the request
- * was in view from its beginning to its end. */
+ * change and while the page is offline. A button that allows is also inactive until the
+ * beginning and the end of the request have been in view. */
 export class Answer extends HTMLElement {
   #request = null;
-  #unseen = new Set(); // ends of the request that have not been in view yet
+  #unseen = new Set(); // the elements at the ends of the request that have not been in view yet
   #armed = false; // nothing has changed for armDelay
   #online = true;
   #busy = false;
@@ -56,7 +56,7 @@ export class Answer extends HTMLElement {
   }
 
   /** updateWaiters stores a new version of the request, or of one of the identical
-   * ones. An answer is for the number of calls shown here. */
+   * requests. An answer is for the number of calls in the stored version. */
   updateWaiters(request) {
     if (!this.#request || this.#hasEnded || this.#busy) return;
     if (keyOf(request) === keyOf(this.#request)) {
@@ -69,7 +69,7 @@ export class Answer extends HTMLElement {
     this.close();
   }
 
-  /** close removes the request and decides nothing. */
+  /** close drops the request without deciding it. */
   close() {
     this.#request = null;
     this.#buttons = [];
@@ -78,12 +78,12 @@ export class Answer extends HTMLElement {
     clearTimeout(this.#timer);
   }
 
-  /** focusFirst puts the focus on a button that does not allow. */
+  /** focusFirst puts the focus on a button that does not allow, if there is one. */
   focusFirst() {
     (this.#buttons.find((b) => !b.allows) ?? this.#buttons[0])?.button.focus();
   }
 
-  // The buttons, Deny first. They stay focusable while they are inactive.
+  // Adds the buttons, Deny first. An inactive button can still have the focus.
   #addButtons(request) {
     const plain = request.options.filter((o) => o.label && !chosenInLasting(request, o));
     const own = request.options.find((o) => chosenInLasting(request, o));
@@ -100,7 +100,7 @@ export class Answer extends HTMLElement {
     this.#actions.replaceChildren(...this.#buttons.map((b) => b.button));
   }
 
-  // Allow waits until the whole request has been in view.
+  // Keeps Allow inactive until both ends of the request have been in view.
   #watchEnds(ends, root) {
     this.#unseen = new Set(ends);
     this.#observer?.disconnect();
@@ -144,13 +144,14 @@ export class Answer extends HTMLElement {
     return "The agent offers no way to allow this call alone: choose a lasting rule above, or deny.";
   }
 
-  // The effect on the agent of a denial that waits for its second press, or "".
+  // A warning while a choice that the agent remembers waits for its second press, or "".
   get #memoryHint() {
     const b = this.#buttons.find((b) => b.option.remembered && b.sure);
     return b ? `With this denial, ${remembers(b.option)}` : "";
   }
 
-  // Some options take text; any other answer to a question would lose the text.
+  // Reports whether an option fits the entered text: an option for a text needs one, and
+  // the other allowing options of such a question would lose it.
   #textFits({ text }, allows) {
     const said = this.#message.value.trim() !== "";
     return text ? said : !(this.#takesText && allows && said);
@@ -184,7 +185,7 @@ export class Answer extends HTMLElement {
 
   #click(offered) {
     if (!this.#ready(offered)) return;
-    if (!offered.sure) { // a lasting answer takes a second press
+    if (!offered.sure) { // a choice that the agent remembers takes a second press
       offered.sure = true;
       this.arm();
       return;
@@ -209,13 +210,13 @@ export class Answer extends HTMLElement {
     this.arm();
   }
 
-  /** forget removes a request from those that get the same answer. */
+  /** forget removes a request from the identical requests, because it has ended. */
   forget(key) {
     if (this.#options?.forget(key)) this.arm();
   }
 
-  /** ended replaces the buttons by the outcome. It returns whether this panel had
-   * the focus. */
+  /** ended replaces the buttons by the outcome. It returns true if this panel had the
+   * focus. */
   ended(text) {
     if (!this.#request) return false;
     const focused = this.contains(document.activeElement);
@@ -243,8 +244,8 @@ export class Answer extends HTMLElement {
   }
 }
 
-// An agent's option that lasts is chosen among nod's lasting rules, so that there is one
-// place for lasting answers.
+// Reports whether an option has no button, because it is listed with nod's lasting rules:
+// lasting allows of a tool call are chosen there only.
 function chosenInLasting(request, option) {
   return request.kind === "tool_call" && option.kind === "allow_always";
 }

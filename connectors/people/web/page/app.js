@@ -1,4 +1,4 @@
-// The page: login, connection, pending requests, and the open view.
+// The page: the login, the connection, the pending requests, and the open view.
 
 import "./freeze.js";
 import { sync } from "./clock.js";
@@ -27,7 +27,7 @@ class App extends HTMLElement {
   #logout = el("button", "logout", "Log out");
   #push = document.createElement("nod-push");
   #freeze = document.createElement("nod-freeze");
-  #awaited = 0; // number of pending requests that have not arrived yet
+  #awaited = 0; // number of pending requests that nod has announced and that have not arrived yet
   #pending = new Map(); // requests by key
   #presence = null;
   #subscribed = ""; // the subscribed session
@@ -87,7 +87,7 @@ class App extends HTMLElement {
     } else this.#loggedOut(why || who.message);
   }
 
-  // The address selects the view.
+  // Shows the view that the page's address names, by default the inbox.
   #route() {
     const [, name, id] = location.hash.split("/");
     const view = Object.hasOwn(this.#views, name ?? "") && (id || name !== "session") ? name : "inbox";
@@ -114,10 +114,11 @@ class App extends HTMLElement {
     } else this.#view.load?.();
   }
 
-  // A session's subscription also brings the decisions of rules in it.
+  // Subscribes to the open session, because only its subscribers are sent decisions by
+  // rules.
   #subscribe(session) {
     if (session === this.#subscribed) return;
-    const ignore = () => {}; // the inbox subscription brings everything else
+    const ignore = () => {}; // after a failure the page only lacks decisions by rules
     if (this.#subscribed) this.#link.ask("session.unsubscribe", { session_id: this.#subscribed }).catch(ignore);
     if (session) this.#link.ask("session.subscribe", { session_id: session }).catch(ignore);
     this.#subscribed = session;
@@ -128,8 +129,8 @@ class App extends HTMLElement {
     this.#state.hidden = !text;
   }
 
-  // nod sends all pending requests anew after a connection, so the page drops the old
-  // ones.
+  // After each connect nod sends all pending requests again, so the page drops those that
+  // it has.
   async #up() {
     this.#awaited = 0;
     this.#subscribed = "";

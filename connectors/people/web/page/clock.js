@@ -1,25 +1,27 @@
-// The time on nod's clock, by which deadlines run.
+// The time on nod's clock. Deadlines are in this time.
 
 let ahead = 0; // ms that nod's clock is ahead of this browser's
 
-/** sync sets nod's clock from a time that nod has just sent. */
+/** sync sets nod's clock by a time that nod has just sent. */
 export function sync(serverTime) {
   if (serverTime) ahead = Date.parse(serverTime) - Date.now();
 }
 
-/** now is the time on nod's clock, in ms. */
+/** now returns the time on nod's clock, in ms since 1970. */
 export const now = () => Date.now() + ahead;
 
 const units = [["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1000]];
 
-/** roughly formats a duration in its largest unit, rounded down: "6 d", "90 s". */
+/** roughly formats a duration in ms, rounded down, in the largest unit of which it has at
+ * least two: "6 d", "90 s". */
 export function roughly(ms) {
   for (const [name, size] of units) {
     if (ms >= 2 * size || name === "s") return `${Math.max(0, Math.floor(ms / size))} ${name}`;
   }
 }
 
-/** <nod-clock> counts down to its attribute until, or up from its attribute since. */
+/** <nod-clock> shows how much time is left until the time in its attribute "until", or how
+ * long ago the time in its attribute "since" was. */
 export class Clock extends HTMLElement {
   static observedAttributes = ["until", "since"];
   #timer = 0;

@@ -1,10 +1,10 @@
-// The dialog that shows one request whole, with its answer.
+// The dialog that shows one whole request and takes its answer.
 
 import "./answer.js";
 import { el, keyOf, parts, risk } from "./parts.js";
 
-/** <nod-dialog> shows one request and takes its answer (see <nod-answer>). Closing
- * it decides nothing. It fires "closed" with the request's key. */
+/** <nod-dialog> shows one request and takes its answer (see <nod-answer>). Closing it
+ * decides nothing and fires "closed" with the request's key. */
 export class Dialog extends HTMLElement {
   #request = null;
   #title = el("h2");
@@ -51,7 +51,7 @@ export class Dialog extends HTMLElement {
   }
 
   /** updateWaiters shows a new version of the request, or of one of the identical
-   * ones. */
+   * requests. */
   updateWaiters(request) {
     if (keyOf(request) === this.shows) {
       this.#request = request;

@@ -1,12 +1,12 @@
-// The freeze control: shows the freezes, and has a button that freezes or thaws
-// everything or, on a session's page, that session or its agent.
+// The freeze control shows the freezes, and has a button that freezes or thaws everything
+// or, on a session's page, that session or its agent.
 
 import { el } from "./parts.js";
 
-const armDelay = 400; // ms after a change in which a click was meant for the previous label
+const armDelay = 400; // ms after a change in which clicks have no effect: they were meant for the previous label
 
-/** <nod-freeze> shows the freezes. Freezing takes a second click. ask sends a
- * request to nod. */
+/** <nod-freeze> shows the freezes. A freeze takes two clicks. The app sets ask, which
+ * sends a request to nod. */
 export class Freeze extends HTMLElement {
   #frozen = [];
   #sure = false;
@@ -15,7 +15,7 @@ export class Freeze extends HTMLElement {
   #text = el("span", "frozen");
   #target = el("select");
   #context = {}; // the open session, and its agent
-  #codeWord = el("input"); // the code word; shown once nod has said that a thaw takes it
+  #codeWord = el("input"); // hidden until nod refuses a thaw without the code word
   #button = el("button", "freeze");
   #notice = el("span", "notice");
 
@@ -40,8 +40,8 @@ export class Freeze extends HTMLElement {
     this.#send("brake.show");
   }
 
-  /** setContext offers to freeze a session and its agent alone, if they are known.
-   * The choice stays while the session stays. */
+  /** setContext sets the session and the agent that can be frozen alone; either may be
+   * missing. The user's choice stays while the session stays the same. */
   setContext({ session, agent }) {
     const chosen = session === this.#context.session ? this.#target.value : "";
     this.#context = { session, agent };
@@ -61,13 +61,14 @@ export class Freeze extends HTMLElement {
     return {};
   }
 
-  // True if the target is frozen or, for everything, if there is any freeze.
+  // True if the chosen target is frozen. "Everything" counts as frozen if there is any
+  // freeze.
   get #on() {
     const { session_id, agent } = this.#scope;
     return this.#frozen.some((z) => !session_id && !agent || z.session_id === session_id && z.agent === agent);
   }
 
-  /** frozen sets the freezes to show: {text, agent, session_id}. */
+  /** frozen sets the freezes to show, each as {text, agent, session_id}. */
   set frozen(all) {
     const before = this.#on;
     this.#frozen = all ?? [];

@@ -2,8 +2,8 @@
 
 import { clock, el, sessionLink, when } from "./parts.js";
 
-/** <nod-grants> lists standing answers, the newest first, and ends them. ask sends a
- * request to nod. */
+/** <nod-grants> lists standing answers, the newest first, each with a button that ends it.
+ * The app sets ask, which sends a request to nod. */
 export class Grants extends HTMLElement {
   #live = el("ul", "rows");
   #ended = el("ul", "rows");
@@ -68,7 +68,7 @@ export class Grants extends HTMLElement {
   }
 }
 
-// For a session the text links to its page.
+// Where a standing answer applies. A session is a link to its page.
 function where(g) {
   return g.scope === "agent" ? el("span", "", g.where) : el("span", "", "in session ", sessionLink(g.session_id));
 }

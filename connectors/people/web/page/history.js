@@ -2,7 +2,7 @@
 
 import { el, fold, parts, risk, sessionLink, when } from "./parts.js";
 
-/** decided is one decision, with its request in a fold. */
+/** decided returns a list item with one decision; a fold in it shows the request. */
 export function decided(request) {
   const item = el("li", "decided", fold(
     [el("span", "outcome", request.text), el("span", "covers", request.summary)],
@@ -12,7 +12,8 @@ export function decided(request) {
   return item;
 }
 
-/** <nod-history> lists decisions, the newest first. ask sends a request to nod. */
+/** <nod-history> lists decisions, the newest first. The app sets ask, which sends a
+ * request to nod. */
 export class History extends HTMLElement {
   #list = el("ol", "rows");
   #status = el("p", "total");

@@ -2,8 +2,8 @@
 
 import { clock, el, keyOf, risk, sessionLink, times } from "./parts.js";
 
-/** <nod-inbox> lists requests. A row only opens its request, because a click in a
- * list that moves could hit the wrong one. It fires "review" with the request. */
+/** <nod-inbox> lists requests. A click on a row fires "review" with its request. Rows have
+ * no answer buttons, because a click in a list that moves could hit the wrong row. */
 export class Inbox extends HTMLElement {
   #rows = new Map(); // by key
   #list = el("ul", "rows");
@@ -12,7 +12,7 @@ export class Inbox extends HTMLElement {
   #risk = el("select");
 
   connectedCallback() {
-    if (this.firstChild) return; // it was attached before
+    if (this.firstChild) return; // the element was attached before
     this.#total.setAttribute("role", "status");
     Object.assign(this.#search, { type: "search", placeholder: "agent, session or text" });
     this.#risk.append(new Option("any risk", ""), new Option("high risk", "high"), new Option("medium risk", "medium"), new Option("low risk", "low"));
@@ -47,7 +47,7 @@ export class Inbox extends HTMLElement {
     row.dataset.risk = request.risk;
     row.dataset.words = `${request.summary} ${request.agent} ${request.session_id} ${request.tool_name ?? ""}`.toLowerCase();
     this.#hide(row);
-    // Most requests belong at the end.
+    // The search for the place starts at the end, because most requests belong there.
     let after = this.#list.lastElementChild;
     while (after && Date.parse(after.dataset.at) > Date.parse(request.created_at)) after = after.previousElementSibling;
     if (after) after.after(row);

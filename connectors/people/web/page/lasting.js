@@ -5,16 +5,15 @@ import { el, keyOf } from "./parts.js";
 const lengths = [["30 minutes", 1800], ["1 hour", 3600], ["8 hours", 28800], ["until it is revoked", 0]];
 const places = [["in this session", "session"], ["in every session of this agent", "agent"]];
 
-/** Lasting is the only place to make an answer last: it chooses a rule, its scope
- * and its duration, and shows all of it in one line. Nothing lasting can be allowed
- * until that line has been in view from its beginning to its end. It calls changed
- * when its meaning has changed, and seen when the line has been read. */
+/** Lasting is the only place to make an answer last: the user chooses a rule, its scope
+ * and its duration, and one line shows the whole choice. Nothing lasting can be allowed
+ * until that line has been in view from its beginning to its end; then it calls seen. */
 export class Lasting {
   line = el("div", "reach"); // shown beside the buttons
   details = null;
   #request;
   #seen;
-  #rules = []; // nod's: {radio, reach}; the agent's: {radio, option}
+  #rules = []; // a rule of nod is {radio, reach}, an option of the agent {radio, option}
   #scope = el("p", "choices");
   #place = selectOf(places);
   #length = selectOf(lengths);
@@ -27,7 +26,7 @@ export class Lasting {
     this.#seen = seen;
     const own = this.#permission ? [] : request.options.filter((o) => o.remembered && o.kind === "allow_always");
     if (!request.remember.length && !own.length) return;
-    if (this.#permission) this.#length.value = 0; // a permission lasts by default
+    if (this.#permission) this.#length.value = 0; // by default a permission lasts until it is revoked
     this.#text.setAttribute("role", "status");
     this.#scope.append(el("label", "", "Where ", this.#place), el("label", "", "How long ", this.#length));
     const rules = [
@@ -53,7 +52,7 @@ export class Lasting {
     return this.#rules.find((r) => r.radio.checked) ?? {};
   }
 
-  /** chosen is true if the answer is to last. */
+  /** chosen is true if the user has opened the choices, which Allow then applies. */
   get chosen() {
     return Boolean(this.details?.open);
   }
@@ -92,8 +91,7 @@ export class Lasting {
     for (const e of this.#unseen) this.#observer.observe(e);
   }
 
-  // The full effect of the choice, because nothing lasting may be allowed
-  // unshown.
+  // The text of the line: the full effect of the choice, or "" if nothing would last.
   #sentence() {
     if (!this.#permission && !this.chosen) return "";
     if (this.option) {
@@ -112,7 +110,7 @@ export class Lasting {
   }
 }
 
-/** remembers says that the agent will remember an option, with a warning. */
+/** remembers returns a text that warns that the agent will remember an option. */
 export function remembers(option) {
   return `the agent remembers: ${option.called}. What the agent remembers is its own: nod cannot say what it covers, nor revoke it.`;
 }

@@ -1,4 +1,4 @@
-// The connection to nod, which reconnects by itself.
+// The connection to nod. It reconnects by itself.
 
 const firstPause = 500, longestPause = 10_000; // ms
 const silence = 40_000; // ms without a message; the server sends the time every 15 s
@@ -8,7 +8,7 @@ const silence = 40_000; // ms without a message; the server sends the time every
  * and "loggedout" when the session is no longer valid. */
 export class Link extends EventTarget {
   #socket = null;
-  #waiting = new Map(); // replies by id
+  #waiting = new Map(); // the requests without a reply, by id: {resolve, reject}
   #pause = firstPause;
   #last = 0;
   #watchdog = 0;
@@ -71,7 +71,7 @@ export class Link extends EventTarget {
   }
 
   #closed(socket, reason) {
-    if (socket !== this.#socket) return; // an old socket
+    if (socket !== this.#socket) return; // another socket has replaced this one
     this.#socket = null;
     clearInterval(this.#watchdog);
     socket.onclose = null;
@@ -83,8 +83,8 @@ export class Link extends EventTarget {
     this.#pause = Math.min(2 * this.#pause, longestPause);
   }
 
-  // A browser gives no reason for a refused WebSocket, so whoami asks for it before each
-  // try.
+  // A browser does not report why a WebSocket was refused, so each try first calls whoami,
+  // which reports a lost login.
   async #reconnect() {
     const who = await whoami();
     if (who.status === 401 || who.status === 403) this.dispatchEvent(new CustomEvent("loggedout", { detail: who.message }));

@@ -1,4 +1,4 @@
-// The display of a request, in nod's layout. All of it is set as text, never as markup.
+// The display of a request, in nod's layout. Everything is set as text, never as markup.
 
 /** el makes an element with a class and children; strings become text. */
 export function el(tag, className, ...children) {
@@ -8,14 +8,14 @@ export function el(tag, className, ...children) {
   return e;
 }
 
-/** clock is a live countdown, or an age. */
+/** clock returns a <nod-clock>: a countdown ("until") or an age ("since"). */
 export function clock(attribute, at) {
   const c = document.createElement("nod-clock");
   c.setAttribute(attribute, at);
   return c;
 }
 
-/** parts shows a whole request, part by part, in nod's order. */
+/** parts returns a whole request as elements: its parts, in nod's order. */
 export function parts(request) {
   const all = el("dl", "parts");
   for (const part of request.parts) {
@@ -31,7 +31,7 @@ export function parts(request) {
   return all;
 }
 
-// The live countdown replaces nod's text for the remaining time.
+// The deadline with a live countdown, which replaces nod's text of the remaining time.
 function deadline(request) {
   const at = new Date(request.deadline).toISOString().replace("T", " ").slice(0, 19);
   return el("span", "", `${at} UTC, `, clock("until", request.deadline));
@@ -69,5 +69,5 @@ export function fold(line, ...children) {
   return el("details", "fold", el("summary", "", ...line), ...children);
 }
 
-/** keyOf is a request's key: pending ids are unique only within a session. */
+/** keyOf returns a request's key. The pending id alone is unique only within a session. */
 export const keyOf = (r) => `${r.session_id}.${r.pending_id}`;

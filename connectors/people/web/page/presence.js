@@ -1,10 +1,11 @@
 // Presence: a session's input lock is held only while the user acts on its page.
 
-const activeFor = 60_000; // ms for which an input counts
+const activeFor = 60_000; // ms for which a user counts as active after an input
 const renewEvery = 10_000; // ms; the lock's lease is 30 s
 
-/** Presence holds the lock of the open session. ask sends a request to nod. onLock
- * is called with the lock's state: {granted, holder}, or null if it is not known. */
+/** Presence takes, renews and releases the input lock of the open session. ask sends a
+ * request to nod. It calls onLock with the lock's state, {granted, holder}, or with null
+ * if the state is unknown. */
 export class Presence {
   #ask;
   #onLock;
@@ -24,7 +25,7 @@ export class Presence {
     setInterval(() => this.#check(), renewEvery);
   }
 
-  /** setSession sets the session whose page is open, or "". */
+  /** setSession sets the session whose page is open; "" means that none is. */
   setSession(session) {
     if (session === this.#session) return;
     this.#session = session;
@@ -33,7 +34,7 @@ export class Presence {
     this.#check();
   }
 
-  /** disconnected drops the lock's state after the connection has ended. */
+  /** disconnected forgets the lock after the connection has ended. */
   disconnected() {
     this.#held = "";
     this.#onLock(null);
@@ -49,7 +50,8 @@ export class Presence {
     return this.#session && Date.now() - this.#lastInput < activeFor && document.visibilityState === "visible" && document.hasFocus();
   }
 
-  // One call at a time; afterwards the newest state is checked again.
+  // Takes, renews or releases the lock, one call at a time. It repeats the check if the
+  // open session or the user's activity has changed during the call.
   async #check() {
     if (this.#busy) return;
     this.#busy = true;

@@ -1,14 +1,15 @@
-// Push notifications, on a device with the page installed.
+// Push notifications, on a device on which the page is installed.
 
 import { el } from "./parts.js";
 
-// The service worker is the only script that may be loaded by the page's scripts.
+// The policy in handler.go lets the page's scripts load no other script than this worker.
 const worker = globalThis.trustedTypes?.createPolicy("nod-worker", { createScriptURL: () => "sw.js" });
 
 const installed = () => matchMedia("(display-mode: standalone)").matches || navigator.standalone === true;
 
 /** <nod-push> is a button that starts and stops notifications. It is visible if the
- * page is installed and the browser supports push. ask sends a request to nod. */
+ * page is installed and the browser supports push. The app sets ask, which sends a
+ * request to nod. */
 export class Push extends HTMLElement {
   #button = el("button", "notify");
   #notice = el("span", "notice");
@@ -26,8 +27,8 @@ export class Push extends HTMLElement {
     this.replaceChildren(this.#notice, this.#button);
   }
 
-  /** load reads the subscription and sends it to nod again, because the gateway or
-   * the session may be new. */
+  /** load reads the browser's subscription and sends it to nod again, because the gateway
+   * or the login session may be new. It shows an error beside the button. */
   async load() {
     if (!installed() || !("serviceWorker" in navigator) || !("PushManager" in globalThis)) return;
     try {
@@ -43,7 +44,7 @@ export class Push extends HTMLElement {
     }
   }
 
-  /** leave unsubscribes this device before its user logs out. */
+  /** leave ends the browser's subscription. The app calls it after a logout. */
   async leave() {
     if (this.#subscription) await this.#unsubscribe().catch(() => null);
   }

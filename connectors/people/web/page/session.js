@@ -1,11 +1,12 @@
-// One session: its requests in order, with their answers in place.
+// The page of one session: its requests in order, each answered where it stands.
 
 import "./answer.js";
 import { clock, el, keyOf, parts, risk, times } from "./parts.js";
 import { decided } from "./history.js";
 
-/** <nod-session> is a session's timeline. A pending request is shown whole with its
- * buttons, which its outcome then replaces. ask sends a request to nod. */
+/** <nod-session> is a session's timeline. A pending request is a card with the whole
+ * request and its buttons; later the outcome replaces the buttons. The app sets ask, which
+ * sends a request to nod. */
 export class Session extends HTMLElement {
   #cards = new Map(); // pending requests, by key: {item, panel}
   #keys = new Set(); // the keys of all requests shown
@@ -27,7 +28,7 @@ export class Session extends HTMLElement {
     this.replaceChildren(this.#title, this.#lock, this.#status, this.#list);
   }
 
-  /** load shows a session: its history, and its requests among the pending. */
+  /** load shows a session: its history, then the requests that pending() returns. */
   async load(id, pending) {
     const load = ++this.#loads;
     this.clear();
@@ -49,7 +50,7 @@ export class Session extends HTMLElement {
     }
   }
 
-  // append adds decisions that are not shown yet.
+  // Adds those decisions that are not shown yet.
   #append(all) {
     for (const request of all) {
       const key = keyOf(request);
@@ -66,14 +67,14 @@ export class Session extends HTMLElement {
     this.#count();
   }
 
-  /** clear removes everything, because it may be out of date. */
+  /** clear removes all requests, because they may be out of date. */
   clear() {
     this.#cards.clear();
     this.#keys.clear();
     this.#list.replaceChildren();
   }
 
-  /** add shows a pending request. */
+  /** add shows a pending request, or a new version of it, if it is of this session. */
   add(request) {
     const key = keyOf(request);
     if (request.session_id !== this.#id || this.#loading) return;
@@ -99,16 +100,16 @@ export class Session extends HTMLElement {
     this.#rearm();
   }
 
-  // A card's number of calls has changed.
+  // Shows a new version of a request in its card.
   #updateWaiters(key, request) {
     const card = this.#cards.get(key);
-    if (!card) return; // it has ended
+    if (!card) return; // the request has ended
     card.item.querySelector(".parts").replaceWith(parts(request));
     card.panel.updateWaiters(request);
     this.#rearm();
   }
 
-  // The first request names the session's agent. The "agent" event reports it.
+  // Stores the session's agent, which the first request names, and fires "agent" with it.
   #setAgent({ agent }) {
     if (this.#agent) return;
     this.#agent = agent;
@@ -139,7 +140,7 @@ export class Session extends HTMLElement {
     this.#rearm();
   }
 
-  // The cards below have moved, so no button works for a moment.
+  // Makes all buttons inactive for a moment, because cards have moved.
   #rearm() {
     for (const { panel } of this.#cards.values()) panel.arm();
     this.#count();
@@ -150,7 +151,7 @@ export class Session extends HTMLElement {
     this.#status.textContent = n === 0 ? "Nothing waits for an answer." : n === 1 ? "1 request waits." : `${n} requests wait.`;
   }
 
-  /** lock shows the holder of the session's input lock. */
+  /** lock shows the state of the session's input lock, {granted, holder}. Null hides it. */
   set lock(lock) {
     let words = "";
     if (lock?.granted) words = "You have the input lock: this session's requests go to you first, for a short time.";

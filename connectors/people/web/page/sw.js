@@ -1,5 +1,5 @@
-// The service worker of the installed page: it shows that a request is pending, and
-// opens the page. It never learns anything about the request.
+// The service worker of the installed page. On a push it shows that a request is pending;
+// a click on the notification opens the page. The push contains nothing about the request.
 
 self.addEventListener("push", (e) => e.waitUntil(self.registration.showNotification("nod", {
   body: "Something waits for an answer.", icon: "icon-192.png", tag: "nod", renotify: true,
