@@ -50,8 +50,8 @@ type Permissions struct {
 	// Confirm lists the conditions for allowing risky requests.
 	Confirm []Confirm `json:"confirm,omitempty"`
 
-	// Tools names the access that tools need in a managed session, in addition to the
-	// tools that nod knows.
+	// Tools adds to, or changes, nod's built-in list of the access that tools need in a
+	// managed session.
 	Tools []ToolNeeds `json:"tools,omitempty"`
 
 	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // default 60
