@@ -20,8 +20,8 @@ const (
 // sessions), so that a new request there does not make the server list them. A cached count
 // includes the questions that this engine has added since the last counting; any other
 // change may be missing for countedFor. A count is cached only if it is far above the number
-// of questions that phones show at a time, so that an outdated count shows no question too
-// early. After a crowded session has become small, a question may be held back needlessly
+// of questions that phones show at a time, so that an outdated count has no question shown
+// too early. After a crowded session has become small, a question may be held back needlessly
 // until dispersed is called.
 type openCounts struct {
 	// count returns the number of a session's pending questions, from the server.
@@ -41,7 +41,7 @@ type openCounts struct {
 // openCount is the cached count of a crowded session. watch updates and removes it.
 type openCount struct {
 	n    int
-	used bool // since the last counting
+	used bool // n was used since the last counting
 }
 
 // of returns the number of a session's pending questions.

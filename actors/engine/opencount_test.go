@@ -80,8 +80,8 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 	})
 }
 
-// If a remembered count was used and the session has become small, or cannot be counted,
-// dispersed is called within a second.
+// If a cached count was used and the session has become small, or cannot be counted, dispersed
+// is called within a second.
 func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 	for name, err := range map[string]error{"small": nil, "not counted": errors.New("no leader")} {
 		t.Run(name, func(t *testing.T) {

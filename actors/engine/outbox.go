@@ -36,7 +36,7 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	if err != nil {
 		return err
 	}
-	if rec.Joined != "" { // the agent and the carriers are informed of the question's record
+	if rec.Joined != "" { // the agent and the carriers get versions of the question's record instead
 		if rec.Terminal() {
 			err = e.life.view(prompt)
 		}

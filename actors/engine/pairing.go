@@ -19,8 +19,8 @@ const (
 
 func pairingKey(connector string) string { return "pairing." + connector }
 
-// pair opens a pairing or returns its state, for an inbox; or claims it with a code that a
-// person has sent on a channel.
+// pair opens a pairing or returns its state, if an inbox calls. If a carrier calls, pair claims
+// the pairing with the code that a person has sent there.
 func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (p schemas.Pairing, err error) {
 	switch inbox := schemas.Inbox(c.name); {
 	case !inbox && request.Code != "" && request.From != nil:

@@ -39,8 +39,8 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	return all
 }
 
-// resolver returns the Resolver for the machine on which a request was made. The Resolver of
-// any other machine than this fails, because the links there cannot be read.
+// resolver returns the Resolver for the machine on which a request was made. For another
+// machine than this one, the Resolver fails, because the links there cannot be read.
 func (e *intake) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
@@ -92,9 +92,9 @@ func (e *intake) checkPermissions(ctx context.Context, s *askState) (result, err
 
 // checkCallPermissions compares a tool call with the session's permissions. In a managed
 // session a person is asked about a call that they do not cover, even if the policy allows
-// it. If they cover a call that the policy allows, it is allowed; if the policy asks, the
-// stage grants may allow it by them. Deny and ask rules, and the checks of secrets and of
-// nod's own files, outrank the permissions.
+// it. If they cover a call that the policy allows, it is allowed; if they cover a call that
+// the policy asks about, the stage grants decides. Deny and ask rules, and the checks of
+// secrets and of nod's own files, outrank the permissions.
 func (e *intake) checkCallPermissions(s *askState) result {
 	if s.rules.policy == nil {
 		return result{}
@@ -211,7 +211,7 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 		return result{}, err
 	}
 	s.permissions.holder = id
-	if !r.Rejoin { // a request that is sent again may already have been shown or decided
+	if !r.Rejoin { // not for a request that is sent again: it may already have been shown or decided
 		if _, err := e.chooseForeground(ctx, s); err != nil {
 			return result{}, err
 		}

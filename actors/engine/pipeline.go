@@ -198,7 +198,7 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 	if err := s.identify(); err != nil { // while the store is read
 		return err
 	}
-	if _, err := s.sameness(); err != nil { // most stages that follow need it
+	if _, err := s.sameness(); err != nil { // computed here too: most of the following stages need it
 		return err
 	}
 	if s.held, s.attendance, err = entitlements(); err != nil {

@@ -44,12 +44,12 @@ func (ls *promptLines) of(session string) *promptLine {
 // promptLine caches a session's pending questions, the oldest first, so that each record
 // of a long line is read once and not whenever a question ends. Other engines release
 // questions too, so the first places are compared with the store when the cache may be
-// outdated. A question is shown only according to its record, not to the cache.
+// outdated. The records alone, and not this cache, store which questions are shown.
 type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // keys of questions that have left since drop; true: held back
+	left  map[string]bool // keys of questions that have left since the last drop; true: held back
 	busy  bool            // a goroutine processes the line, and will process left too
 	front sync.Mutex
 
@@ -208,8 +208,8 @@ func (l *promptLine) drop() (stale bool) {
 	return shown > 0
 }
 
-// list replaces the line by the session's pending questions. It reads the record of each
-// question that is not cached as held back.
+// list replaces the line by the session's pending questions. It reads their records, except
+// for the questions that the cache has as held back.
 func (l *promptLine) list(ctx context.Context, e *effects) error {
 	keys, err := e.store.Records.Pending(ctx, l.session)
 	if err != nil {

@@ -161,8 +161,9 @@ func keysOf(found []bus.Found) []string {
 	return keys
 }
 
-// readPrompts returns the prompts of the records under keys, in the same order. A prompt
-// is nil if its record is gone, or is not visible to the connector and recipient.
+// readPrompts returns the prompts of the records under keys, in the same order. A prompt is
+// nil if its record is gone or unreadable, is not visible to the connector and recipient, or is
+// pending and has joined a question.
 func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))

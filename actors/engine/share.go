@@ -124,7 +124,7 @@ func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) 
 }
 
 // withLiveSources returns those of the given answers that are live and whose sources are all
-// live, and the sources of each by its id. So the write that ends a source also ends the
+// live, and by grant_id the sources of each. So the write that ends a source also ends the
 // answers shared from it, even before their own end is stored. A source that is not stored any
 // more counts as ended.
 func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
@@ -194,9 +194,9 @@ func parsePermissions(named []string) ([]policy.Permission, error) {
 	return perms, nil
 }
 
-// shares returns the grants that perms come from, and the earliest end of those grants.
-// It returns an error if the session does not hold perms. Permissions that the owner has
-// set come from no grant.
+// shares returns the ids of the grants that perms come from, and the earliest end of those
+// grants; zero means that none ends. It returns FORBIDDEN if the session does not hold perms.
+// Permissions that the owner has set come from no grant.
 func (h *entitlements) shares(perms []policy.Permission) (sources []string, until time.Time, err error) {
 	lacks := func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)

@@ -21,8 +21,8 @@ const (
 
 var errNoClaim = schemas.Errorf(schemas.CodeValidation, "claim: is missing")
 
-// shownKey is the key of the entry for one recipient and one request. A recipient that cannot
-// be part of a key is replaced by a token.
+// shownKey returns the key of the entry for one recipient and one request. A recipient that
+// cannot be part of a key is replaced by a token.
 func shownKey(connector, recipient, key string) string {
 	return connector + "." + schemas.Token(recipient) + "." + key
 }
@@ -76,11 +76,11 @@ func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) 
 	return s, err
 }
 
-// claimShown stores a worker's claim for one try, before the try sends anything, so that the
-// entry shows that a message may have been sent if the try never reports. While another
-// worker's claim lasts, the entry is returned with that claim. The entry is returned without a
-// claim if there is nothing to send: this version is shown, or the request has ended before
-// anything was sent.
+// claimShown stores a worker's claim for one try to show a prompt, before the try sends
+// anything: if the try never reports, its message may exist nevertheless. While another
+// worker's claim lasts, the entry is returned with that claim. If there is nothing to send, the
+// entry is returned without a claim: this version is shown already, or the request has ended
+// before anything was sent.
 func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil {
 		return *s, errNoClaim
@@ -103,7 +103,7 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 		}
 		if !s.Settled && stored.Revision == 0 {
 			open, err := e.isPending(ctx, schemas.Key(s.SessionID, s.PendingID))
-			if err != nil || !open { // the request has ended; its outcome is a version of its own
+			if err != nil || !open { // the request has ended, and the version with its outcome follows
 				return next, err
 			}
 		}

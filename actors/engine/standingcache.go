@@ -57,7 +57,7 @@ type standingCache struct {
 }
 
 type ownerAnswers struct {
-	reading sync.Mutex // held while missing answers are read
+	reading sync.Mutex // held while answers are read from the store
 
 	// Guarded by standingCache.mu.
 	now    *answers          // nil before the first reading

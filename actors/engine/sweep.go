@@ -76,7 +76,7 @@ func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 		return err
 	}
 	held, err := e.store.Records.Holder(ctx, &entry)
-	if err == nil && held.PendingID != "" && held.PendingID != ownID(&entry) { // an identical call has become the question
+	if err == nil && held.PendingID != "" && held.PendingID != ownID(&entry) { // the question of an identical call holds the lock
 		entry, err = e.life.retire(ctx, entry)
 	}
 	if err != nil {

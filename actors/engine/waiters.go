@@ -157,8 +157,8 @@ func (e *recordLife) setDetached(ctx context.Context, question bus.Entry, pendin
 }
 
 // detachLate adds a standing answer to an approval if the agent reports only now that it had
-// stopped waiting before. The call did not run, so the approval counts for the agent's next
-// identical call.
+// stopped waiting before the approval. The call did not run, so the approval counts for the
+// agent's next identical call.
 func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	question, changed, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
 		rec := &next.Record

@@ -122,7 +122,8 @@ func (c *watchedCache[T]) changed(key string, revision uint64) {
 	}
 }
 
-// forget outdates a key that this engine has changed, without waiting for the broker's report.
+// forget marks the value of a key as not current, because this engine has changed the key. The
+// broker's report may come later.
 func (c *watchedCache[T]) forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,8 +132,8 @@ func (c *watchedCache[T]) forget(key string) {
 	}
 }
 
-// missed outdates all keys, because reports of changes may have been lost; further reports
-// may be lost for staleAfter.
+// missed marks all values as not current, because reports of changes may have been lost.
+// Further reports may be lost for staleAfter.
 func (c *watchedCache[T]) missed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
