@@ -56,8 +56,8 @@ type Shown struct {
 	Repeat bool `json:"repeat,omitempty"`
 }
 
-// Claim is one worker's attempt to show a prompt. Until then, in broker time, no other worker
-// shows it.
+// Claim is one worker's attempt to show a prompt. Before Until, a broker time, no other worker
+// shows the prompt.
 type Claim struct {
 	Worker string    `json:"worker"`
 	Try    string    `json:"try"`

@@ -13,7 +13,7 @@ type Outcome string
 const (
 	Allowed   Outcome = "allowed"
 	Denied    Outcome = "denied"
-	Cancelled Outcome = "cancelled" // a person dismissed the question
+	Cancelled Outcome = "cancelled" // a person dismissed the question, or no person could be asked
 	TimedOut  Outcome = "timed_out"
 	Withdrawn Outcome = "withdrawn" // the agent ended its request
 )
@@ -63,12 +63,12 @@ type Decision struct {
 	DecidedAt        time.Time `json:"decided_at"` // broker time
 }
 
-// Lasts reports whether d grants rules or permissions, which also allow later calls.
+// Lasts reports whether d also allows later calls: its grant has rules or permissions.
 func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Call == nil }
 
-// Same reports whether other has the same effect as d: the same outcome, option, edited
-// input and Lasts. An answer that comes after a decision with the same effect counts as a
-// success.
+// Same reports whether other has the same effect as d: the same outcome, option and edited
+// input, and both last or neither does. An answer that comes after a decision with the same
+// effect counts as a success.
 func (d *Decision) Same(other *Decision) bool {
 	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && d.Lasts() == other.Lasts() && compact(d.UpdatedInput) == compact(other.UpdatedInput)
 }

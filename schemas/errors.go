@@ -11,8 +11,8 @@ type Code string
 
 // The error codes.
 const (
-	CodeBadRequest    Code = "BAD_REQUEST"      // not JSON, or not of a known type
-	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the message names it
+	CodeBadRequest    Code = "BAD_REQUEST"      // the call is not JSON, or not of a known type
+	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the error's message names it
 	CodeNotFound      Code = "NOT_FOUND"        // it does not exist, or belongs to another agent
 	CodeUnauthorized  Code = "UNAUTHORIZED"     // the caller gave no identity
 	CodeForbidden     Code = "FORBIDDEN"        // the caller's identity may not do this
@@ -32,7 +32,7 @@ type Error struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// Errorf makes an Error.
+// Errorf returns an Error with this code and a formatted message.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Type: TypeError, Code: code, Message: fmt.Sprintf(format, args...)}
 }

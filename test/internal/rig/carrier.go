@@ -51,7 +51,7 @@ func (e *Env) Carrier() *Ledger {
 	return &shown
 }
 
-// Viewer counts the prompts that are sent to viewers.
+// Viewer subscribes as a viewer, and counts the prompts that it receives.
 func (e *Env) Viewer() *Ledger {
 	e.T.Helper()
 	var seen Ledger

@@ -351,7 +351,7 @@ func (e *Env) Heard(what string, revision uint64) {
 	})
 }
 
-// Me returns the user name under which the commands answer.
+// Me returns the user name with which nod's commands answer at the terminal.
 func Me(t *testing.T) string {
 	t.Helper()
 	u, err := user.Current()

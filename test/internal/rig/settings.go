@@ -18,8 +18,8 @@ const Everybody = `{
 	]}
 }`
 
-// Apart adds options to settings, unless they set them: each request becomes a question of its
-// own, denials are not remembered, and phones and chats show all questions.
+// Apart adds options to settings that do not have them already: each request becomes a
+// question of its own, denials are not remembered, and phones and chats show all questions.
 func Apart(settings string) []byte {
 	var all map[string]json.RawMessage
 	permissions := map[string]json.RawMessage{"join_identical": []byte("false"), "remember_denials_seconds": []byte("0"), "open_prompts": []byte("0")}
