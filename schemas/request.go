@@ -85,7 +85,8 @@ type Request struct {
 	// Reason is the agent's own explanation, which may be false.
 	Reason string `json:"reason,omitempty"`
 
-	// AgentName is for display only; the subject identifies the agent.
+	// AgentName is the name of the agent's program, for people and for HostResolved. The
+	// subject, and not this name, identifies the agent.
 	AgentName    string `json:"agent_name,omitempty"`
 	Host         string `json:"host,omitempty"`
 	User         string `json:"user,omitempty"`

@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// Size limits. They are checked when a request arrives, so that every stored request can
-// also be decided: its record always fits into a message.
+// Size limits. They are checked when a message arrives, so that every stored request can also
+// be decided: its record, with any answer, fits into one message.
 const (
 	MaxRequestBytes = 256 << 10 // a request, as the agent encoded it
 	MaxAnswerBytes  = 256 << 10 // an answer's message and updated_input together
