@@ -121,7 +121,7 @@ func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	return nil
 }
 
-// checkType compares the message's type with the noun's; settings.json has no type.
+// checkType refuses a message whose type is not the noun's. settings.json has no type.
 func (n *noun) checkType(tree map[string]any) error {
 	if n.typ == "" {
 		return nil

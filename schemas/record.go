@@ -90,11 +90,11 @@ type AftermathKind string
 
 // The kinds of aftermath.
 const (
-	// AftermathRan: the call ran without nod's allow, because the user allowed it at the
-	// agent's own terminal.
+	// AftermathRan means that the call ran without nod's allow, because the user allowed
+	// it at the agent's own terminal.
 	AftermathRan AftermathKind = "ran"
-	// AftermathNeverRan: the call was allowed and never ran, because its agent no longer
-	// waited.
+	// AftermathNeverRan means that the call was allowed and never ran, because its agent
+	// no longer waited.
 	AftermathNeverRan AftermathKind = "never_ran"
 )
 
@@ -213,7 +213,7 @@ const (
 	LogRevoked  LogKind = "revoked"
 	LogFrozen   LogKind = "frozen"
 	LogThawed   LogKind = "thawed"
-	// LogAftermath: the end of a call at its host differs from the decision.
+	// LogAftermath means that the end of a call at its host differs from the decision.
 	LogAftermath LogKind = "aftermath"
 )
 

@@ -103,8 +103,8 @@ func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 	}
 }
 
-// A count near the number of questions that phones show is not cached, because other engines
-// may add questions.
+// A count near the number of questions that phones show is not cached, because a cached count
+// misses the questions that other engines add and end.
 func TestACountNearTheLimitIsTakenEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCountedSession(t, crowdSize, crowdSize)

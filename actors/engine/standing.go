@@ -108,7 +108,7 @@ func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingE
 
 // changeAnswer changes an answer by compare-and-set, and returns the stored answer. change
 // gets the stored answer, or a zero one if there is none. If change returns false, nothing is
-// written. After a conflict it is called again with the newer answer.
+// written. After a conflict change is called again with the newer answer.
 func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
 	key := standingKey(owner, id)
 	for {
