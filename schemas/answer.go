@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// From identifies a person on a channel, by ids that the channel vouches for, never by
-// display names.
+// From identifies a person on a channel by ids that the channel guarantees, never by display
+// names.
 type From struct {
 	UserID    string `json:"user_id"`
 	Chat      string `json:"chat,omitempty"`
 	MessageID string `json:"message_id,omitempty"`
 }
 
-// Answer is a person's answer to a Prompt. It repeats the digest of that prompt and is
-// refused if the request has another one.
+// Answer is a person's answer to a Prompt. It repeats the prompt's digest, and is refused if
+// the request's digest differs.
 type Answer struct {
 	Type         string          `json:"type"`
 	SessionID    string          `json:"session_id"`
@@ -24,8 +24,8 @@ type Answer struct {
 	Cancelled    bool            `json:"cancelled,omitempty"`
 	Message      string          `json:"message,omitempty"`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
-	// A Scope beyond ScopeOnce also allows the later calls in Reach, for ForSeconds or,
-	// if that is 0, until the grant is revoked.
+	// Scope, if it is wider than ScopeOnce, also allows the later calls that Reach selects,
+	// for ForSeconds or, if that is 0, until the grant is revoked.
 	Scope      Scope `json:"scope,omitempty"`
 	Reach      int   `json:"reach,omitempty"` // index in the prompt's Remember
 	ForSeconds int   `json:"for_seconds,omitempty"`
@@ -33,24 +33,24 @@ type Answer struct {
 	// the order in which they were asked, and calls that joined later stay pending. 0
 	// means 1, the first call.
 	Waiters int `json:"waiters,omitempty"`
-	// CodeWord is the code word, if the settings demand one for this risk. It is never
-	// stored.
+	// CodeWord is the code word, if the settings demand one for the request's risk. It is
+	// never stored.
 	CodeWord string `json:"code_word,omitempty"`
 	From     From   `json:"from"`
 }
 
-// Key is the key of the request's record.
+// Key returns the key of the request's record.
 func (a *Answer) Key() string { return Key(a.SessionID, a.PendingID) }
 
-// Prompt is a request as one recipient is shown it through one connector. With an empty
-// recipient it is the view that every viewer gets.
+// Prompt is a request as it is shown to one recipient through one connector. If Recipient is
+// empty, it is the view that every viewer gets.
 type Prompt struct {
 	Type      string    `json:"type"`
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
 	Connector string    `json:"connector,omitempty"`
 	Recipient string    `json:"recipient,omitempty"`
-	Revision  uint64    `json:"revision"` // revision of the record; ignore prompts with a lower one than the last
+	Revision  uint64    `json:"revision"` // of the record; receivers ignore a prompt with a lower revision than the last one
 	Agent     string    `json:"agent"`
 	Request   Request   `json:"request"`
 	Digest    string    `json:"digest"`
@@ -59,10 +59,11 @@ type Prompt struct {
 	Tier      Tier      `json:"tier"`
 	Deadline  time.Time `json:"deadline"`
 	// Remember lists the reaches from which an answer with a wider scope chooses one, the
-	// narrowest first. It is empty if nod cannot tell what a lasting allow would cover.
+	// narrowest first. It is empty if nod cannot tell which calls a lasting allow would
+	// cover.
 	Remember []Reach `json:"remember,omitempty"`
 	// Takes lists the conditions for allowing the request, besides an approver's answer:
-	// one text (Confirm.String) for each confirmation rule that covers its risk.
+	// one text, made by Confirm.String, for each confirmation rule that covers its risk.
 	Takes []string `json:"takes,omitempty"`
 	// Foreground is set in a request of a background session: the foreground session that
 	// shows it.
@@ -71,11 +72,11 @@ type Prompt struct {
 	// answer for the agent's next identical call before the deadline.
 	Detached bool `json:"detached,omitempty"`
 	// Joined is the pending_id of the question that decides this request. It is empty in
-	// the question itself; people are shown, and answer, only the question.
+	// the question itself. People see and answer only the question.
 	Joined string `json:"joined,omitempty"`
-	// Waiters counts the identical calls that have asked this question, including calls
-	// that no longer wait. An answer repeats this number. Waiting counts the calls that
-	// still wait: that many calls run if the question is allowed once.
+	// Waiters is the number of identical calls that have asked this question, including
+	// calls that no longer wait. An answer repeats this number. Waiting is the number of
+	// calls that still wait, and that run if the question is allowed once.
 	Waiters  int       `json:"waiters,omitempty"`
 	Waiting  int       `json:"waiting,omitempty"`
 	Decision *Decision `json:"decision,omitempty"`
@@ -106,8 +107,8 @@ type Query struct {
 // The prefix must be unique among all kept records.
 const MinPrefix = 4
 
-// Page answers a Query, oldest request first within a page. A request that changes
-// between two pages may be in both; the later page has the newer version.
+// Page is the reply to a Query: requests, the oldest first within a page. A request that
+// changes between two pages may be in both; the later page has the newer version.
 type Page struct {
 	Type    string    `json:"type"`
 	Prompts []Prompt  `json:"prompts"`

@@ -6,15 +6,15 @@ import "slices"
 type Approvers struct {
 	// People is the list of approvers. If it is empty, every answer is refused.
 	People []Approver `json:"people"`
-	// Require set to second_device refuses every allow from the devices on which agents
-	// run, because their users can read the keys there.
+	// Require set to second_device refuses every allow from the machine on which agents
+	// run, because an agent runs as a user who can read the keys there.
 	Require Requirement `json:"require,omitempty"`
 }
 
 // Requirement is a condition on every answer that allows.
 type Requirement string
 
-// RequireSecondDevice demands an answer through a carrier, such as a phone.
+// RequireSecondDevice demands that an allow comes through a carrier, such as a chat on a phone.
 const RequireSecondDevice Requirement = "second_device"
 
 // Approver is a person with immutable identities on channels.
@@ -22,7 +22,8 @@ type Approver struct {
 	Name       string     `json:"name"`
 	Identities []Identity `json:"identities"`
 	// For selects the requests that the person may decide; an empty For selects all. A
-	// request without a project or host does not match a pattern for that attribute.
+	// request without a project matches no pattern for projects, and one without a host no
+	// pattern for hosts.
 	For PolicyMatch `json:"for,omitzero"`
 	// MaxRisk is the highest risk that the person may decide; empty means any.
 	MaxRisk Risk `json:"max_risk,omitempty"`
@@ -64,7 +65,7 @@ func (s *Settings) Identities() []Identity {
 	return all
 }
 
-// Approver returns the approver that an identity belongs to.
+// Approver returns the approver to whom an identity belongs, and whether there is one.
 func (s *Settings) Approver(connector, userID string) (Approver, bool) {
 	for _, a := range s.People() {
 		for _, id := range a.Identities {
@@ -76,7 +77,8 @@ func (s *Settings) Approver(connector, userID string) (Approver, bool) {
 	return Approver{}, false
 }
 
-// Confirms returns all confirmation rules, with that of approvers.require as the last.
+// Confirms returns all confirmation rules: those of permissions.confirm and, as the last, the
+// one that approvers.require stands for.
 func (s *Settings) Confirms() []Confirm {
 	all := slices.Clone(s.Permissions.Confirm)
 	if s.Approvers != nil && s.Approvers.Require == RequireSecondDevice {

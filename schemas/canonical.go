@@ -20,8 +20,8 @@ func canon(data []byte) ([]byte, error) {
 }
 
 // withSortedMembers returns data in canonical form if data differs from it at most in
-// white space and the order of members, as is usual for agents' input. Otherwise it
-// returns data unchanged.
+// white space and the order of members, as agents' input usually does. Otherwise it returns
+// data unchanged.
 func withSortedMembers(data json.RawMessage) json.RawMessage {
 	if canonical(data) {
 		return data
@@ -59,7 +59,7 @@ func canonical(data []byte) bool {
 	return s.value() && s.at == len(data) && utf8.Valid(data)
 }
 
-// canonicalScanner reads JSON, and stops where it may not be canonical.
+// canonicalScanner reads JSON, and stops at the first part that may not be canonical.
 type canonicalScanner struct {
 	data []byte
 	at   int
@@ -133,7 +133,7 @@ func (s *canonicalScanner) array() bool {
 	return false
 }
 
-// text accepts a string with only the escapes that RFC 8785 writes.
+// text accepts a string without \u escapes: RFC 8785 writes few of them.
 func (s *canonicalScanner) text() (inside []byte, ok bool) {
 	if !s.next('"') {
 		return nil, false

@@ -20,7 +20,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// canon must produce the bytes of the RFC 8785 library.
+// canon must return the same bytes as the RFC 8785 library, and fail if the library fails.
 func FuzzCanonical(f *testing.F) {
 	for _, data := range goldens(f) {
 		f.Add(data)

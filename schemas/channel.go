@@ -10,21 +10,21 @@ import (
 )
 
 // ChannelSettings describes the settings of a people connector: connectors.NAME in
-// settings.json. The connector owns their struct and their schema. This package knows no
-// channels: DecodeSettings and SettingsSchema are given them.
+// settings.json. The connector defines their struct and their schema. This package has no
+// list of channels: callers pass them to DecodeSettings and SettingsSchema.
 type ChannelSettings struct {
 	Name string // the key under connectors
 	// Schema is the JSON Schema of the settings, without a $ref.
 	Schema []byte
 	// Check enforces rules that a JSON Schema cannot express, on settings that match
-	// Schema. Its errors are those of Decode, with the path from the top of
-	// settings.json; see Errorf.
+	// Schema; nil enforces none. Like Decode, it returns a VALIDATION_ERROR of one line
+	// that begins with the field's path from the top of settings.json; see Errorf.
 	Check func(settings json.RawMessage) error
 }
 
-// DecodeSettings reads a settings.json whose connectors may be nod's own and these
-// channels. Its errors are those of Decode. An unknown property or connector is an error
-// too, so that a mistyped rule list is noticed.
+// DecodeSettings decodes and checks a settings.json, in which only nod's own connectors and
+// the given channels may have settings. Its errors are like those of Decode. An unknown
+// property or connector is an error too, so that a mistyped rule list is noticed.
 func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) {
 	var s Settings
 	err := Decode(data, &s)
@@ -38,10 +38,10 @@ func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) 
 }
 
 // checkChannels checks the settings of channels in data, a settings.json that Decode
-// accepts and that has these sections under connectors.
+// accepts. sections are the settings of channels in it, by connector name.
 func checkChannels(data []byte, sections map[string]json.RawMessage, channels []ChannelSettings) error {
 	if len(sections) == 0 {
-		return nil // without compiling the schema: that takes milliseconds
+		return nil // compiling the schema would take milliseconds
 	}
 	schema, err := compileSettings(channels)
 	if err != nil {
@@ -78,8 +78,8 @@ func compileSettings(channels []ChannelSettings) (*jsonschema.Schema, error) {
 }
 
 // SettingsSchema returns the JSON Schema of settings.json with the settings of channels.
-// It refers to no other file. It fails if two channels have one name, or if a channel's
-// schema is not JSON.
+// It refers to no other file. SettingsSchema fails if two connectors have the same name, or if
+// a channel's schema is not JSON.
 func SettingsSchema(channels ...ChannelSettings) ([]byte, error) {
 	doc, err := settingsDocument(channels)
 	if err != nil {
@@ -95,8 +95,8 @@ func SettingsSchema(channels ...ChannelSettings) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// settingsDocument is the decoded schema of settings.json. Under connectors it allows
-// nod's own connectors and channels, and no others.
+// settingsDocument returns the decoded schema of settings.json. Under connectors it allows
+// only nod's own connectors and the given channels.
 func settingsDocument(channels []ChannelSettings) (any, error) {
 	data, err := Schema("settings")
 	if err != nil {
@@ -121,7 +121,7 @@ func settingsDocument(channels []ChannelSettings) (any, error) {
 	return doc, nil
 }
 
-// ownConnectors are the fields of Connectors that this package knows.
+// ownConnectors are the JSON names of the fields of Connectors, except Channels.
 var ownConnectors = []string{"voice", "web"}
 
 // MarshalJSON writes the settings of channels beside those of the other connectors.
@@ -139,7 +139,7 @@ func (c Connectors) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// UnmarshalJSON keeps the settings of channels as they are written.
+// UnmarshalJSON decodes nod's own connectors, and keeps the settings of channels undecoded.
 func (c *Connectors) UnmarshalJSON(data []byte) error {
 	type own Connectors
 	if err := json.Unmarshal(data, (*own)(c)); err != nil {

@@ -11,7 +11,7 @@ var tagPattern = regexp.MustCompile(`^@(network|(read|write):[^\x00-\x1f\x7f]+)$
 
 const tagWords = "@read:<path>, @write:<path> or @network, without control characters"
 
-// The rules of each noun that a JSON Schema cannot express.
+// The check methods enforce the rules of each noun that its JSON Schema cannot express.
 
 func (r *Request) check() error {
 	if r.Kind == KindToolCall && r.ToolName == "" {
@@ -57,7 +57,7 @@ func (a *Answer) check() error {
 	return nil
 }
 
-// An allowed decision must not name a rejecting option.
+// check refuses an allowed decision that names a rejecting option.
 func (d *Decision) check() error {
 	if d.Outcome == Allowed && d.OptionKind != "" && !d.OptionKind.Allows() {
 		return invalid("option_kind", "%s cannot go with outcome allowed", d.OptionKind)
@@ -103,7 +103,7 @@ func checkOptional(path string, d *Decision) error {
 	return within(path, d.check())
 }
 
-// within prefixes the field path at the start of err with path.
+// within adds path in front of the field path with which err begins.
 func within(path string, err error) error {
 	if err == nil {
 		return nil

@@ -14,8 +14,9 @@ import (
 // that break the noun's JSON Schema or its own rules. Unknown fields are ignored. The
 // previous contents of v are cleared, and after an error v is empty.
 //
-// Errors are *Error of code VALIDATION_ERROR and of one line, beginning with the path of
-// the field, as in "options[1].kind: must be one of …".
+// Errors are *Error of code VALIDATION_ERROR and of one line. They begin with the path of the
+// field, as in "options[1].kind: must be one of …", if a field is wrong. The code is
+// INTERNAL_ERROR if v is not a pointer to a noun.
 func Decode(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -33,10 +34,10 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// Load reads one message that nod wrote itself: a stored message, an engine's reply, or a
-// message on a subject on which only engines may publish. Load checks the message's type
-// and the noun's own rules, but not its JSON Schema, because such a message was built
-// from valid parts and the check takes as long as all other work on a request.
+// Load is Decode for a message that nod wrote itself: a stored message, an engine's reply, or
+// a message on a subject on which only engines may publish. Load checks the message's type and
+// the noun's own rules, but not its JSON Schema, because nod builds its messages from valid
+// parts, and that check takes as long as all other work on a request.
 func Load(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -120,7 +121,7 @@ func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	return nil
 }
 
-// checkType compares the message's type with the noun's; settings.json has no type.
+// checkType refuses a message whose type is not the noun's. settings.json has no type.
 func (n *noun) checkType(tree map[string]any) error {
 	if n.typ == "" {
 		return nil

@@ -98,8 +98,8 @@ func TestDecodeSizes(t *testing.T) {
 	}
 }
 
-// A request at its limits must fit into the record, the prompt and the page that carry
-// it; otherwise it could be stored and never decided.
+// A request at its limits must fit into the record, the prompt and the page that contain it;
+// otherwise it could be stored and never decided.
 func TestWhatIsAcceptedCanBeCarried(t *testing.T) {
 	const around = len(`{"a":}`)
 	deep := strings.Repeat("[", MaxDepth-2) + strings.Repeat("]", MaxDepth-2)
@@ -169,8 +169,8 @@ func TestValidIDSaysWhatTheSchemasSay(t *testing.T) {
 	}
 }
 
-// Schemas are compiled at first use and share parts, which must be safe for concurrent
-// use.
+// Schemas are compiled when they are first used, and share parts. Both must be safe for
+// concurrent use.
 func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
 	all := loadNouns() // a set without compiled schemas
 	var wg sync.WaitGroup

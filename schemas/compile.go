@@ -20,14 +20,15 @@ var schemaFiles embed.FS
 
 const schemaSuffix = ".schema.json"
 
-// SettingsSchema returns the JSON Schema of settings.json, which refers to no other file.
+// Schema returns the JSON Schema with this name: that of a message, such as "request", or
+// "common", the definitions that messages share. It refers to other schemas as
+// "NAME.schema.json".
 func Schema(name string) ([]byte, error) {
 	return schemaFiles.ReadFile("v1/" + name + schemaSuffix)
 }
 
-// Schema returns the JSON Schema with this name: that of a message, such as "request", or
-// "common", the definitions that messages share. It refers to other schemas as
-// "NAME.schema.json".
+// schemaURL returns the URL under which the compiler finds a schema, so that references
+// between schemas resolve. No server has this address.
 func schemaURL(name string) string { return "nod:///v1/" + name + schemaSuffix }
 
 // noun has the schema, the name and the limits of one message type.
@@ -56,15 +57,15 @@ func loadNouns() map[reflect.Type]*noun {
 	return all
 }
 
-// compiler compiles the embedded schemas. All share one compiler, so that common
-// definitions are compiled once.
+// compiler compiles the embedded schemas. All schemas share one jsonschema.Compiler, so that
+// common definitions are compiled once.
 type compiler struct {
 	mu         sync.Mutex
 	jsonschema *jsonschema.Compiler
 }
 
-// lazy returns a function that compiles the schema of this name at its first call: a hook
-// process needs three schemas and has no time for the rest.
+// lazy returns a function that compiles the schema with this name at its first call: a hook
+// process needs only three schemas, and compiling all would delay every call.
 func (c *compiler) lazy(name string) func() (*jsonschema.Schema, error) {
 	return sync.OnceValues(func() (*jsonschema.Schema, error) {
 		return c.compile(name)
@@ -82,9 +83,10 @@ func (c *compiler) compile(name string) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// inlineRefs replaces each $ref by its target: nothing beside a $ref validates in our
-// schemas, and following one costs as much as validating it. It writes a node only to
-// change it, because other goroutines may already use shared nodes.
+// inlineRefs replaces each $ref by its target, because following a $ref takes as long as
+// validating its target. Nothing is lost: in nod's schemas only annotations stand beside a
+// $ref. inlineRefs writes a node only to change it, because other goroutines may already use
+// shared nodes.
 func inlineRefs(s *jsonschema.Schema) {
 	for name, field := range s.Properties {
 		if t := target(field); t != field {
@@ -131,7 +133,7 @@ func (schemaLoader) Load(url string) (any, error) {
 }
 
 // compilePattern is regexp.Compile, except that for the pattern of ids, which occurs in
-// every message, it returns ValidID: that takes a tenth of the time.
+// every message, it returns ValidID, which takes a tenth of the time.
 func compilePattern(pattern string) (jsonschema.Regexp, error) {
 	if pattern == idPattern {
 		return idMatcher{}, nil

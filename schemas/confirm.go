@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// Confirm is a rule with conditions for allowing a request of this risk or above, besides
-// an approver's answer. A denial has no conditions.
+// Confirm is a rule with conditions for allowing a request of its Risk or above, besides an
+// approver's answer. A denial has no conditions.
 type Confirm struct {
 	Risk       Risk    `json:"risk"`
 	MinChannel Channel `json:"min_channel,omitempty"`
 	// SecondDevice requires an answer from a device on which no agents run.
 	SecondDevice bool `json:"second_device,omitempty"`
-	// CodeWordEnv or CodeWordFile name the engine's source of the code word that the
-	// answer must contain. While the word cannot be read, no request of this risk can be
-	// allowed.
+	// CodeWordEnv or CodeWordFile names the environment variable or the file, on the
+	// engine's machine, with the code word that the answer must contain. While the engine
+	// cannot read the word, no request of this risk or above can be allowed.
 	CodeWordEnv  string `json:"code_word_env,omitempty"`
 	CodeWordFile string `json:"code_word_file,omitempty"`
 }
 
-// Channel is how much of a request a connector can show.
+// Channel is a class of connectors, by the amount of detail that they can show.
 type Channel string
 
-// The channels, in ascending order of the detail that they can show.
+// The channels, in ascending order of detail.
 const (
 	ChannelVoice  Channel = "voice"
 	ChannelChat   Channel = "chat"
@@ -76,13 +76,13 @@ func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	return word
 }
 
-// The conditions, as String writes them, that only some connectors can meet.
+// The conditions that only some connectors can meet, as Confirm.String writes them.
 const (
 	TakesSecondDevice = "a second device"
 	TakesCodeWord     = "the code word"
 )
 
-// TakesMore reports whether allowing p has this condition, such as TakesCodeWord.
+// TakesMore reports whether p.Takes contains this condition, such as TakesCodeWord.
 func (p *Prompt) TakesMore(condition string) bool {
 	return slices.ContainsFunc(p.Takes, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), condition) })
 }

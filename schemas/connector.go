@@ -2,15 +2,15 @@ package schemas
 
 import "time"
 
-// Register announces a running worker of a connector. The announcement is a lease, which
-// the worker must renew.
+// Register announces a running worker of a connector, or its end if Leave is set. The
+// announcement is a lease: the worker must send it again before LeaseUntil of the reply.
 type Register struct {
 	Type     string `json:"type"`
 	WorkerID string `json:"worker_id"`
 	Leave    bool   `json:"leave,omitempty"`
 }
 
-// Registered answers a Register.
+// Registered is the reply to a Register.
 type Registered struct {
 	Type       string    `json:"type"`
 	LeaseUntil time.Time `json:"lease_until"`
@@ -23,8 +23,8 @@ type ShownOp string
 const (
 	ShownGet ShownOp = "get"
 	// ShownClaim claims the entry for one attempt to show the version Revision, or the
-	// outcome if Settled is set. The reply has another worker's claim if that is still
-	// valid, and no claim if there is nothing to show.
+	// outcome if Settled is set. The reply has another worker's claim if that claim is
+	// still valid, and no claim if there is nothing to show.
 	ShownClaim ShownOp = "claim"
 	// ShownRenew extends the claim of an attempt, if the entry still has it. It never
 	// claims an entry.
@@ -34,8 +34,8 @@ const (
 
 // Shown reads, claims or writes an entry of shown_prompts, which names the message that
 // shows a prompt to one recipient. With the entry any worker can edit the message, and
-// only one does at a time. The reply has the same type; Entry is the entry's revision, or
-// 0 if there is no entry.
+// the claim lets only one worker edit it at a time. The reply has the same type; Entry is the
+// entry's revision, or 0 if there is no entry.
 type Shown struct {
 	Type      string  `json:"type"`
 	Op        ShownOp `json:"op"`
@@ -44,20 +44,20 @@ type Shown struct {
 	PendingID string  `json:"pending_id"`
 	Entry     uint64  `json:"entry,omitempty"`
 	Ref       string  `json:"ref,omitempty"` // the channel's handle for the message
-	// Also lists further messages that show the same prompt. They were sent by workers
-	// that were delayed until another worker had taken over.
+	// Also lists further messages that show the same prompt, sent by workers whose claim
+	// had passed to another worker before they sent.
 	Also []string `json:"also,omitempty"`
 	// Revision is the version of the record that the message shows; 0 if none is shown.
 	Revision uint64 `json:"revision,omitempty"`
 	Settled  bool   `json:"settled,omitempty"` // the outcome is shown, and no edit follows
 	Claim    *Claim `json:"claim,omitempty"`
-	// Repeat means that another message, unknown to nod, may show the request too: a
-	// worker stopped while it was sending that message. No worker can edit it.
+	// Repeat means that one more message may show the request: a worker stopped while it
+	// was sending that message. nod does not have its handle, so no worker can edit it.
 	Repeat bool `json:"repeat,omitempty"`
 }
 
-// Claim is one worker's attempt to show a prompt. No other worker attempts it before
-// Until, a broker time.
+// Claim is one worker's attempt to show a prompt. Before Until, a broker time, no other worker
+// shows the prompt.
 type Claim struct {
 	Worker string    `json:"worker"`
 	Try    string    `json:"try"`

@@ -9,13 +9,13 @@ import (
 // Outcome is how a request ended.
 type Outcome string
 
-// The outcomes. Only Allowed lets an agent go on.
+// The outcomes. Only Allowed lets an agent act.
 const (
 	Allowed   Outcome = "allowed"
 	Denied    Outcome = "denied"
-	Cancelled Outcome = "cancelled" // a person dismissed the question
+	Cancelled Outcome = "cancelled" // a person dismissed the question, or no person could be asked
 	TimedOut  Outcome = "timed_out"
-	Withdrawn Outcome = "withdrawn" // the agent stopped waiting
+	Withdrawn Outcome = "withdrawn" // the agent ended its request
 )
 
 // ByKind is the kind of party that decided.
@@ -29,11 +29,11 @@ const (
 	ByAgent  ByKind = "agent"
 )
 
-// NobodyReached is the By.Name of the cancellation of a permission request that could not
-// be shown to any approver.
+// NobodyReached is the By.Name of a decision that cancels a permission request because it
+// could not be shown to any approver.
 const NobodyReached = "nobody reached"
 
-// By is the party that decided. Name is the approver's name or the rule.
+// By is the party that decided. Name is the name of the approver, the rule or the agent.
 type By struct {
 	Kind      ByKind `json:"kind"`
 	Name      string `json:"name,omitempty"`
@@ -45,7 +45,7 @@ type Decision struct {
 	Type       string     `json:"type"`
 	SessionID  string     `json:"session_id"`
 	PendingID  string     `json:"pending_id"`
-	DecisionID string     `json:"decision_id"` // unique, so that a writer can recognise its own decision in the store
+	DecisionID string     `json:"decision_id"` // unique, so that an engine recognises its own decision in the store
 	Outcome    Outcome    `json:"outcome"`
 	OptionID   string     `json:"option_id,omitempty"`
 	OptionKind OptionKind `json:"option_kind,omitempty"`
@@ -63,12 +63,12 @@ type Decision struct {
 	DecidedAt        time.Time `json:"decided_at"` // broker time
 }
 
-// Lasts reports whether d also allows later calls, by rules or permissions.
+// Lasts reports whether d also allows later calls: its grant has rules or permissions.
 func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Call == nil }
 
-// Same reports whether other has the same effect as d: the same outcome, option and
-// edited input, and both lasting or neither. An answer that loses a race against a
-// decision with the same effect counts as a success.
+// Same reports whether other has the same effect as d: the same outcome, option and edited
+// input, and both last or neither does. An answer that comes after a decision with the same
+// effect counts as a success.
 func (d *Decision) Same(other *Decision) bool {
 	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && d.Lasts() == other.Lasts() && compact(d.UpdatedInput) == compact(other.UpdatedInput)
 }

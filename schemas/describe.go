@@ -13,8 +13,8 @@ import (
 )
 
 // describe turns a schema's error into one line with the refused field and the reason,
-// without quoting values. Of several faults it picks the one whose path sorts first, so
-// that the same message always gets the same error.
+// without quoting the message's values. Of several faults it picks the one whose path sorts
+// first, so that the same message always gets the same error.
 func describe(err error) error {
 	var violation *jsonschema.ValidationError
 	if !errors.As(err, &violation) {
@@ -26,7 +26,7 @@ func describe(err error) error {
 	return Errorf(CodeValidation, "%s", faults[0])
 }
 
-// collect gathers the innermost violations as "path: text".
+// collect appends the innermost violations in v to faults, as "path: text".
 func collect(v *jsonschema.ValidationError, faults *[]string) {
 	for _, cause := range v.Causes {
 		collect(cause, faults)
@@ -113,8 +113,8 @@ func list(values []any) string {
 	return strings.Join(words, ", ")
 }
 
-// describeUnmarshal describes errors for values that a schema accepts as integers and Go
-// does not, such as 1.0 and 1e2.
+// describeUnmarshal describes the error of json.Unmarshal for a value that a schema accepts as
+// an integer and Go does not, such as 1.0 or 1e2.
 func describeUnmarshal(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

@@ -10,7 +10,7 @@ import (
 )
 
 // digestInput holds the fields that a digest covers: the content and the id of a request,
-// but not its time, host, project or task. Empty and absent fields are equal: an empty
+// without its time, host, project or task. Empty and absent fields are equal: an empty
 // list, text or null is left out, and missing action_details become {}. Options count as
 // they are in the request: leaving them out differs from sending the default ones.
 //
@@ -37,8 +37,8 @@ type digestOption struct {
 	Text     bool       `json:"text,omitempty"`
 }
 
-// AnyDigest is the digest of a request that was withdrawn before it arrived. It matches
-// any request that still arrives under that id.
+// AnyDigest is the digest in the record of a request that was withdrawn before it arrived. It
+// matches any request that arrives later under that id.
 var AnyDigest = strings.Repeat("0", 2*sha256.Size)
 
 // Digest returns the lower-case hexadecimal SHA-256 of the RFC 8785 form of r's content.
@@ -71,9 +71,9 @@ type callIdentity struct {
 	ToolName      string          `json:"tool_name,omitempty"`
 }
 
-// Sameness returns a digest of the call's effect and place, without its id and reason.
-// Two tool calls of one session with the same Sameness are identical. It covers every
-// field by which rules and approvers are chosen.
+// Sameness returns a digest of what a call does and where (host and project), without its id
+// and reason. Two tool calls of one session with the same Sameness are identical. It covers
+// every field by which rules and approvers are chosen. It fails as Digest does.
 func Sameness(r *Request) (string, error) {
 	sum, err := sumOf(callIdentity{detailsOf(r), r.ActionType, r.Host, r.Kind, r.Permissions, r.Project, r.ToolName})
 	if err != nil {

@@ -17,11 +17,11 @@ const (
 	Owner
 
 	connectors = Viewers | Carriers
-	everyone   = connectors | Owner // on the side of the people
+	everyone   = connectors | Owner // all roles of people, without agents
 )
 
-// label names the callers in the table of messages. An endpoint that the owner may call and
-// viewers may not is the owner's.
+// label names the callers in the table of messages: "owner" if the owner may call the endpoint
+// and viewers may not.
 func (c Callers) label() string {
 	switch {
 	case c&Agents != 0:
@@ -35,8 +35,8 @@ func (c Callers) label() string {
 // Address is the subject of an endpoint, with its callers.
 type Address struct {
 	Verb string // after "nod.v1."
-	// Tokens is the number of tokens after the verb. The first names the caller; three
-	// name a request as well.
+	// Tokens is the number of tokens after the verb. The first is the caller's name. If
+	// there are three, the others are the ids of a session and a request.
 	Tokens int
 	// Op is the last token if it is fixed, as in a query; otherwise it is empty.
 	Op      string
@@ -45,11 +45,11 @@ type Address struct {
 	messages []Message
 }
 
-// NamesRequest reports whether the subject names a session and a request, which the message
-// has to name as well.
+// NamesRequest reports whether the subject names a session and a request. The message must
+// name the same ones.
 func (a Address) NamesRequest() bool { return a.Tokens == 3 }
 
-// Endpoint is a subject on which engines reply to a message Q by a message R.
+// Endpoint is a subject on which engines reply to a message of type Q with one of type R.
 type Endpoint[Q, R any] struct{ Address }
 
 // RequestReply is the reply to a request or a withdrawal: a *Decision, or a Receipt while the
@@ -63,7 +63,8 @@ func (Receipt) requestReply()   {}
 const anyAgent, anySession, anyID, anyConnector = "<agent>", "<session>", "<id>", "<connector>"
 
 // The endpoints. The rights of agents and connectors, the subjects that engines serve, and
-// the endpoints' rows in Messages follow from this table. Engines have a handler for each.
+// the endpoints' rows in Messages are computed from this table. Engines have a handler for
+// each endpoint.
 var (
 	RequestEndpoint = endpoint[Request, RequestReply](Agents, RequestSubject(anyAgent, anySession, anyID), TypeRequest, "may I?",
 		reply[Receipt](TypeReceipt, "stored; a person is asked"),
@@ -123,8 +124,8 @@ var (
 		reply[Pairing](TypePairing, "the identity that sent the code, if it arrived"))
 )
 
-// endpoint makes the endpoint of a subject's pattern. typ and what are its request's type
-// and line in the table of messages; replies are the messages that R can be.
+// endpoint returns the endpoint for a pattern of subjects. typ and what are the type of its
+// request and the request's line in the table of messages; replies are the possible replies.
 func endpoint[Q, R any](callers Callers, pattern, typ, what string, replies ...Message) Endpoint[Q, R] {
 	tokens := strings.Split(strings.TrimPrefix(pattern, prefix), ".")
 	a := Address{Verb: tokens[0], Tokens: len(tokens) - 1, Callers: callers}
@@ -155,13 +156,14 @@ func Addresses() []Address {
 func (a Address) address() Address { return a }
 func (a Address) rows() []Message  { return a.messages }
 
-// Rights returns the patterns, without the prefix nod.v1., of the subjects that a role may
-// publish on to call its endpoints. % stands for the caller's name, * for any other token.
-// If the role may call every operation of a verb, there is one pattern for the verb, such
-// as "query.%.*"; otherwise there is one for each operation, such as "manage.%.freeze".
+// Rights returns the patterns, without the prefix nod.v1., of the subjects on which a role may
+// publish to call its endpoints. In a pattern, % stands for the caller's name and * for any
+// other token. If the role may call every operation of a verb, there is one pattern for the
+// verb, such as "query.%.*". Otherwise there is one for each operation that it may call, such
+// as "manage.%.freeze".
 func Rights(role Callers) []string {
 	var patterns []string
-	refused := map[string]bool{} // verbs that have an operation which the role may not call
+	refused := map[string]bool{} // verbs with an operation that the role may not call
 	for _, a := range Addresses() {
 		refused[a.Verb] = refused[a.Verb] || a.Callers&role == 0
 	}

@@ -11,11 +11,11 @@ type Code string
 
 // The error codes.
 const (
-	CodeBadRequest    Code = "BAD_REQUEST"      // not JSON, or not of a known type
-	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the message names it
-	CodeNotFound      Code = "NOT_FOUND"        // unknown, or of another agent
-	CodeUnauthorized  Code = "UNAUTHORIZED"     // no identity is given
-	CodeForbidden     Code = "FORBIDDEN"        // this identity may not do it
+	CodeBadRequest    Code = "BAD_REQUEST"      // the call is not JSON, or not of a known type
+	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the error's message names it
+	CodeNotFound      Code = "NOT_FOUND"        // it does not exist, or belongs to another agent
+	CodeUnauthorized  Code = "UNAUTHORIZED"     // the caller gave no identity
+	CodeForbidden     Code = "FORBIDDEN"        // the caller's identity may not do this
 	CodeConflict      Code = "CONFLICT"         // another answer came first, or the id was reused
 	CodeStale         Code = "STALE"            // the digest differs, or the request timed out or was withdrawn
 	CodeUndeliverable Code = "UNDELIVERABLE"    // the request cannot be shown to any approver
@@ -24,7 +24,7 @@ const (
 	CodeUnknownAction Code = "UNKNOWN_ACTION"
 )
 
-// Error is the form of every error on the bus.
+// Error is an error as it is sent on the bus: the reply to a call that failed.
 type Error struct {
 	Type    string          `json:"type"`
 	Code    Code            `json:"code"`
@@ -32,32 +32,32 @@ type Error struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// Errorf makes an Error.
+// Errorf returns an Error with this code and a formatted message.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Type: TypeError, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Error returns the message without the code, which is for programs.
+// Error returns the message. It leaves out the code, which is for programs.
 func (e *Error) Error() string { return e.Message }
 
-// Is makes errors.Is(err, &Error{Code: c}) true for every error of that code.
+// Is makes errors.Is(err, &Error{Code: c}) report true for every error with the code c.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && t.Message == ""
 }
 
-// ErrorDetails are the details of CONFLICT and STALE: the stored decision.
+// ErrorDetails are the details of an error CONFLICT or STALE: the decision that is stored.
 type ErrorDetails struct {
 	Decision *Decision `json:"decision,omitempty"`
 }
 
-// WithDecision adds the stored decision to e's details.
+// WithDecision sets e's details to the stored decision d, and returns e.
 func (e *Error) WithDecision(d *Decision) *Error {
 	e.Details, _ = Encode(ErrorDetails{Decision: d}) // a Decision always encodes
 	return e
 }
 
-// Decision returns the decision in e's details, or nil.
+// Decision returns the decision in e's details, or nil if there is none.
 func (e *Error) Decision() *Decision {
 	var d ErrorDetails
 	if json.Unmarshal(e.Details, &d) != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// FreezeRequest freezes or thaws everything, one agent or one session. Its subject names
-// the operation.
+// FreezeRequest freezes or thaws all agents, one agent or one session. Its subject names the
+// operation.
 type FreezeRequest struct {
 	Type      string `json:"type"`
 	Agent     string `json:"agent,omitempty"`
@@ -22,13 +22,13 @@ type FreezeRequest struct {
 // grants would allow them. It does not stop commands that already run.
 type Freeze struct {
 	Agent     string    `json:"agent,omitempty"`
-	SessionID string    `json:"session_id,omitempty"` // both empty: everything
+	SessionID string    `json:"session_id,omitempty"` // if Agent is empty too, all agents are frozen
 	Reason    string    `json:"reason,omitempty"`
 	By        By        `json:"by"`
 	At        time.Time `json:"at"`
 }
 
-// Covers reports whether the freeze includes a session of an agent.
+// Covers reports whether the freeze applies to a session of an agent.
 func (f *Freeze) Covers(agent, session string) bool {
 	return (f.Agent == "" || f.Agent == agent) && (f.SessionID == "" || f.SessionID == session)
 }
@@ -53,12 +53,12 @@ type FreezeState struct {
 	Unfinished bool `json:"unfinished,omitempty"`
 	// Revision is the revision of the stored state, in a reply to a FreezeRequest.
 	Revision uint64 `json:"revision,omitempty"`
-	// Laggards are the engines that did not confirm in time that they obey the new
+	// Laggards names the engines that did not confirm in time that they obey the new
 	// freeze.
 	Laggards []string `json:"laggards,omitempty"`
 }
 
-// Of returns the freeze that covers a session of an agent, or nil.
+// Of returns the first freeze that covers a session of an agent, or nil if none does.
 func (f *FreezeState) Of(agent, session string) *Freeze {
 	i := slices.IndexFunc(f.Freezes, func(z Freeze) bool { return z.Covers(agent, session) })
 	if i < 0 {

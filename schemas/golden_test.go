@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newNoun makes the noun of a golden file, whose name is <name>.json or
+// newNoun returns a pointer to an empty noun for a golden file, whose name is <name>.json or
 // <name>-<variant>.json.
 func newNoun(t testing.TB, file string) any {
 	t.Helper()

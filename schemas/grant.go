@@ -6,33 +6,32 @@ import (
 	"time"
 )
 
-// Scope is the set of later calls that an allow may cover, besides the call that it
-// answers.
+// Scope bounds the later calls that an allow may cover, besides the call that it answers.
 type Scope string
 
-// The scopes. An empty one is ScopeOnce.
+// The scopes. An empty Scope means ScopeOnce.
 const (
 	ScopeOnce    Scope = "once"
 	ScopeSession Scope = "session" // later calls of the same session
 	ScopeAgent   Scope = "agent"   // later calls of the same agent, in any session
 )
 
-// Always is a rule of a grant. It covers a parsed command, complete or as a prefix of
-// whole words, or a path, or a tool, in one project. It allows calls that would be asked
-// because no rule of the policy matches; deny and ask rules outrank it.
+// Always is a rule of a grant. It covers a parsed command (all its words or the first ones),
+// a path, or a tool, in one project. It allows calls about which a person would be asked only
+// because no rule of the policy matches. Deny and ask rules outrank it.
 type Always struct {
 	Tool    string   `json:"tool"`
 	Argv    []string `json:"argv,omitempty"`
 	Prefix  bool     `json:"prefix,omitempty"` // more words may follow
 	Path    string   `json:"path,omitempty"`   // one file, or a directory with a trailing slash
 	Project string   `json:"project,omitempty"`
-	// Dirs are the directories from which the command may run, if it was shown whole:
-	// elsewhere the same words mean other files. A task runner's command may run anywhere
-	// in the project.
+	// Dirs are the directories in which the command may run, because in others its words
+	// would mean other files. For the command of a task runner Dirs is empty: it may run
+	// anywhere in the project.
 	Dirs []string `json:"dirs,omitempty"`
 }
 
-// String is the reach as people see it.
+// String returns the rule as people see it.
 func (a *Always) String() string {
 	var b strings.Builder
 	b.WriteString(a.Tool)
@@ -55,7 +54,7 @@ func (a *Always) String() string {
 	return b.String()
 }
 
-// quoteArgv joins words as a shell reads them back.
+// quoteArgv joins words into a text that a shell splits into the same words.
 func quoteArgv(argv []string) string {
 	out := make([]string, len(argv))
 	for i, a := range argv {
@@ -66,7 +65,7 @@ func quoteArgv(argv []string) string {
 	return strings.Join(out, " ")
 }
 
-// plainBytes are the bytes that need no quotes in any shell, except "=" at the start of a
+// plainBytes are the bytes that need no quotes in any shell. "=" needs them at the start of a
 // word.
 const plainBytes = "=abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:@_"
 
@@ -77,7 +76,7 @@ type Reach struct {
 	Permissions []string `json:"permissions,omitempty"`
 }
 
-// String is the reach as people see it.
+// String returns the reach as people see it.
 func (r *Reach) String() string {
 	all := slices.Clone(r.Permissions)
 	for i := range r.Rules {
@@ -98,7 +97,7 @@ const (
 // StandingAnswer is an answer that outlives its question: it allows or denies the calls
 // that it covers until it ends or is revoked. It covers the calls that its rules match,
 // or the calls that its permissions allow, or one exact call, asked again. After its end
-// it is kept for as long as the decision that made it may be handled again.
+// it is kept for as long as an engine may handle the decision that made it once more.
 type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
 	Effect    Effect `json:"effect,omitempty"` // empty means EffectAllow
@@ -108,17 +107,17 @@ type StandingAnswer struct {
 
 	Rules       []Always `json:"rules,omitempty"`
 	Permissions []string `json:"permissions,omitempty"`
-	// Call is the one call that it covers; nil if it has rules or permissions.
+	// Call is the one exact call that it covers; nil if it has rules or permissions.
 	Call *Call `json:"call,omitempty"`
 	// Uses is how many more calls a Limited answer allows: one for each request in For,
-	// minus those in UsedBy.
+	// minus the calls in UsedBy. For contains the pending_ids of detached requests.
 	Limited bool     `json:"limited,omitempty"`
 	Uses    int      `json:"uses,omitempty"`
 	For     []string `json:"for,omitempty"`
 	UsedBy  []Use    `json:"used_by,omitempty"`
 
-	// DerivedFrom are the grants from which another session has shared this one. Revoking
-	// any of them revokes this grant too.
+	// DerivedFrom are the grant_ids of the grants from which another session has shared
+	// this one. Revoking any of them revokes this grant too.
 	DerivedFrom []string `json:"derived_from,omitempty"`
 
 	By        By        `json:"by"`
@@ -160,7 +159,7 @@ func (g *StandingAnswer) Reach() string {
 	return r.String()
 }
 
-// String names the call for people: its tool and the short form of its payload.
+// String returns the call as people see it: its tool and the short form of its payload.
 func (c *Call) String() string {
 	if c.Title == "" {
 		return c.ToolName
@@ -168,7 +167,7 @@ func (c *Call) String() string {
 	return c.ToolName + "(" + c.Title + ")"
 }
 
-// Grants is a page of standing answers. Each stored answer is a page with one answer.
+// Grants is a page of standing answers. In the store, each answer is a page of its own.
 type Grants struct {
 	Type   string           `json:"type"`
 	Grants []StandingAnswer `json:"grants"`
@@ -181,6 +180,6 @@ type Revoke struct {
 	GrantID   string `json:"grant_id"`
 	SessionID string `json:"session_id,omitempty"` // for a grant in ScopeSession
 	Agent     string `json:"agent,omitempty"`      // for a grant in ScopeAgent
-	// From is the approver who ends it, if the sender is a connector and not the owner.
+	// From is the approver who ends the grant. The owner leaves it out.
 	From *From `json:"from,omitempty"`
 }

@@ -8,22 +8,22 @@ type LoginCodeOp string
 
 // The operations on codes that the web inbox has signed.
 const (
-	SpendLoginCode LoginCodeOp = "spend" // make the code invalid, until it expires anyway
-	CheckLoginCode LoginCodeOp = "look"  // ask whether the code is still valid
+	SpendLoginCode LoginCodeOp = "spend" // store that the code is spent, until it expires
+	CheckLoginCode LoginCodeOp = "look"  // ask whether the code is spent
 )
 
 // LoginCode logs an approver in to the web inbox. A carrier requests a code for a person
 // who has written to it, and the inbox exchanges the code, once, for that person's web
-// identity. Codes that an inbox signs itself are not stored; nod stores which of them are
-// spent, so that every inbox refuses those.
+// identity. Codes that an inbox has signed itself are stored only when they are spent, so that
+// every inbox refuses them from then on.
 type LoginCode struct {
 	Type string      `json:"type"`
 	Op   LoginCodeOp `json:"op,omitempty"`
 	// Try identifies one attempt to spend a code. Repeating the attempt gets the same
 	// reply.
 	Try string `json:"try,omitempty"`
-	// Spent is set in the reply to an Op if the code is spent; on SpendLoginCode, if
-	// another Try has spent it.
+	// Spent is set in a reply. After CheckLoginCode it means that the code is spent, after
+	// SpendLoginCode that another Try had spent it before, or that it has expired.
 	Spent bool `json:"spent,omitempty"`
 	// Set From to request a new code for that person, or Code to exchange the code for an
 	// identity.

@@ -7,7 +7,7 @@ type Message struct {
 	From    string     // sender
 	To      string     // receiver
 	How     string     // one of the How constants
-	What    string     // one line for the reader of ACTORS.md
+	What    string     // one line for docs/reference/messages.md
 	New     func() any // returns a pointer to an empty noun
 }
 
@@ -21,9 +21,9 @@ const (
 	HowStored  = "stored"        // kept in a stream or a bucket
 )
 
-// Messages lists every noun with each of its subjects, in the order in which a request
-// needs them. A noun on several subjects has several rows. A record's timer has no row,
-// because it is not a noun.
+// Messages lists every noun with each of its subjects, roughly in the order in which a request
+// uses them. A noun on several subjects has several rows. A record's timer has no row, because
+// it is not a noun.
 func Messages() []Message {
 	var all []Message
 	for _, row := range table() {
@@ -32,8 +32,8 @@ func Messages() []Message {
 	return all
 }
 
-// row is an endpoint, with a message for its request and for each of its replies, or a
-// message that is neither.
+// row is an endpoint, with one message for its request and one for each possible reply, or a
+// single message that belongs to no endpoint.
 type row interface{ rows() []Message }
 
 func (m Message) rows() []Message { return []Message{m} }

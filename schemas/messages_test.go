@@ -44,8 +44,8 @@ func TestEveryQuestionHasItsReply(t *testing.T) {
 	}
 }
 
-// The functions that make subjects also make the patterns of Messages. Every function
-// must have a row there, and every pattern must split into ids.
+// The functions that return subjects also make the patterns in Messages. Every such function
+// must be used there, and Tokens must split every pattern into its placeholders.
 func TestEverySubjectIsListed(t *testing.T) {
 	source := string(mustRead(t, "messages.go")) + string(mustRead(t, "endpoints.go"))
 	functions := regexp.MustCompile(`func (\w+Subject)\(`).FindAllStringSubmatch(string(mustRead(t, "subjects.go")), -1)
@@ -58,7 +58,7 @@ func TestEverySubjectIsListed(t *testing.T) {
 	}
 	for _, m := range Messages() {
 		if !strings.HasPrefix(m.Subject, prefix) || strings.HasSuffix(m.Subject, ">") && !strings.Contains(m.Subject, "<") {
-			continue // a bucket's key, or errors, which may answer everything
+			continue // the key of a bucket, or Error, which may be the reply on any subject
 		}
 		subject := strings.NewReplacer("<", "", ">", "").Replace(m.Subject)
 		tokens := strings.Split(strings.TrimPrefix(subject, prefix), ".")

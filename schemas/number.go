@@ -35,8 +35,8 @@ type decimal struct {
 	exponent int
 }
 
-// decimalOf reads a JSON number. An exponent that does not fit an int belongs to zero or
-// to a number beyond every double.
+// decimalOf returns the value of a JSON number. An exponent may overflow an int, but then the
+// number is zero, or so large or small that its decimal equals that of no double.
 func decimalOf(literal string) decimal {
 	var d decimal
 	literal, d.negative = strings.CutPrefix(literal, "-")

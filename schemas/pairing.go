@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Pairing finds a person's identity on a channel: the owner gets a code from nod and
-// sends it on the channel. A pairing gives no access: for that the owner adds the
+// Pairing finds out a person's identity on a channel: nod shows the owner a code, and the
+// owner sends it on the channel. A pairing gives no access. To give access, the owner adds the
 // identity to the settings.
 type Pairing struct {
 	Type string `json:"type"`
@@ -15,9 +15,10 @@ type Pairing struct {
 	// names it.
 	Connector string `json:"connector,omitempty"`
 	// Code is the code to expect or, in a claim, the code that was sent. It is never
-	// stored or passed on.
+	// stored or returned; the store has its hash.
 	Code string `json:"code,omitempty"`
-	// From is the claiming identity; in a reply, the identity that claimed the code.
+	// From is, in a claim, the identity that sent the code; in a reply, the identity that
+	// has claimed the pairing, or nil.
 	From *From `json:"from,omitempty"`
 	// The engine sets CodeHash, Tries and Until.
 	CodeHash string    `json:"code_hash,omitempty"`

@@ -20,9 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A struct and its schema agree if: the fields are the same; required are the fields that
-// Go always writes (no omitempty, no omitzero); a list that Go always writes may be null,
-// because Go writes an empty one so, and a pointer may be null too; an enum has the
+// A struct and its schema agree if they have the same fields; if the schema requires exactly
+// the fields that Go always writes (no omitempty, no omitzero); if a list or a pointer that Go
+// always writes may be null, because Go writes a nil one as null; and if an enum has the
 // constants of its Go type.
 func TestSchemasSayWhatTheStructsSay(t *testing.T) {
 	p := parity{T: t, docs: readSchemas(t), constants: readConstants(t)}
@@ -55,8 +55,8 @@ func TestEveryTypeHasAllItNeeds(t *testing.T) {
 	assert.ElementsMatch(t, expected, slices.Collect(maps.Keys(docs)), "a schema for each type and no other")
 }
 
-// Decode replaces each $ref by its target, so that only annotations may be beside a $ref.
-// The schema of settings.json refers to no other file, because it is published alone.
+// Decode replaces each $ref by its target, so only annotations may stand beside a $ref. The
+// schema of settings.json refers to no other file, because it is published alone.
 func TestReferencesStandAlone(t *testing.T) {
 	for file, doc := range readSchemas(t) {
 		walk(doc, func(node map[string]any) {
@@ -189,7 +189,7 @@ func (p parity) compareFields(path string, typ reflect.Type, at schemaNode) {
 			always = append(always, name)
 		}
 		types, listed := node["type"].([]any)
-		if listed { // the only union in the schemas
+		if listed { // the schemas use a list of types only for a nullable type
 			assert.Equal(p, "null", types[1], "%s.%s", path, name)
 			assert.True(p, field.always, "%s.%s: Go never writes it as null", path, name)
 		} else if field.always {

@@ -14,9 +14,9 @@ import (
 // slices that a schema validates. It refuses input that JSON readers interpret
 // differently: duplicate names, names that differ from a field's only in case
 // (encoding/json would take them for the field), halves of surrogate pairs, and numbers
-// that RFC 8785 would change. Otherwise the text that a person reads, the hashed text and
-// the host's input could differ. It also refuses nesting deeper than maxDepth (0: no
-// limit).
+// that RFC 8785 would change. With such input, the text that a person reads, the text that is
+// hashed and the input that the host runs could differ. parse also refuses nesting deeper than
+// maxDepth; 0 means no limit.
 func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
 	tree, f := r.object(schema, 1)
@@ -26,7 +26,7 @@ func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any
 	return tree, nil
 }
 
-// reader reads JSON of valid syntax.
+// reader reads JSON whose syntax is known to be valid.
 type reader struct {
 	data     string
 	at       int
@@ -167,7 +167,7 @@ func (r *reader) string() (string, *fault) {
 }
 
 // halfSurrogate reports whether literal has a \u escape of a surrogate without its other
-// half. encoding/json reads every such half as U+FFFD, so that texts that other readers
+// half. encoding/json reads every such half as U+FFFD, so that texts which other JSON readers
 // distinguish would look and hash the same.
 func halfSurrogate(literal string) bool {
 	for i := 0; i < len(literal); i++ {
@@ -202,7 +202,7 @@ func escaped(text string) rune {
 }
 
 // fieldsOf returns the properties that schema names for an object, or nil for a free-form
-// object. If the schema also allows null, they are under "then".
+// object. In a schema that also allows null, they are under "then".
 func fieldsOf(schema *jsonschema.Schema) map[string]*jsonschema.Schema {
 	switch {
 	case schema == nil:
@@ -214,8 +214,8 @@ func fieldsOf(schema *jsonschema.Schema) map[string]*jsonschema.Schema {
 	}
 }
 
-// otherCase returns the field that encoding/json would fill from name, although their
-// case differs; "" if there is none.
+// otherCase returns the field that encoding/json would fill from name because their names
+// differ only in case, or "" if there is none.
 func otherCase(fields map[string]*jsonschema.Schema, name string) string {
 	for field := range fields {
 		if strings.EqualFold(field, name) {
@@ -232,7 +232,7 @@ func skipSpace(data string, i int) int {
 	return i
 }
 
-// step returns the path's step to a member, quoted if it would be ambiguous.
+// step returns the part of a path that names a member, quoted if it is not a plain id.
 func step(name string) string {
 	if ValidID(name) {
 		return "." + name
@@ -240,7 +240,7 @@ func step(name string) string {
 	return "[" + quote(name) + "]"
 }
 
-// quote quotes a text that an agent chose, shortened and in one line.
+// quote quotes a text that an agent chose, on one line and shortened to 64 bytes.
 func quote(s string) string { return strconv.Quote(short(s, 64)) }
 
 func short(s string, most int) string {

@@ -15,14 +15,14 @@ const (
 	RiskHigh   Risk = "high"
 )
 
-// EventKind is the effect of a record's next event.
+// EventKind is the kind of a record's next event.
 type EventKind string
 
 // The kinds of event.
 const (
-	EventRelease  EventKind = "release"  // show a prompt that was held back
-	EventEscalate EventKind = "escalate" // prompt the next approvers
-	EventDeadline EventKind = "deadline" // end the request
+	EventRelease  EventKind = "release"  // check whether a question that is held back has its turn
+	EventEscalate EventKind = "escalate" // show the request on phones and chats, unless it is answered
+	EventDeadline EventKind = "deadline" // end the calls whose deadline has passed
 )
 
 // Event is the next event of a pending record, for which its timer is armed.
@@ -31,12 +31,12 @@ type Event struct {
 	Kind EventKind `json:"kind"`
 }
 
-// Route is one recipient on one connector. A record stores its routes, so that the
-// outcome goes to the recipients of the prompt.
+// Route is one recipient on one connector. A record stores its routes, so that the outcome is
+// sent to the same recipients as the prompt.
 type Route struct {
 	Connector string `json:"connector"`
 	Recipient string `json:"recipient"`
-	// Failed means that the prompt cannot be shown there, and is not tried again.
+	// Failed means that the prompt could not be shown there. nod does not try again.
 	Failed bool `json:"failed,omitempty"`
 }
 
@@ -49,7 +49,7 @@ type Vote struct {
 }
 
 // Record is a request as it is stored, under one key of pending_permissions: its bytes,
-// routes and votes, and its decision once there is one. Storing an answer writes only
+// routes and votes, and its decision once it has one. A decision is stored by writing only
 // this key.
 type Record struct {
 	Type     string          `json:"type"`
@@ -60,21 +60,21 @@ type Record struct {
 	Tier     Tier            `json:"tier"`
 	Risk     Risk            `json:"risk"`
 	Reasons  []string        `json:"reasons,omitempty"`
-	Deadline time.Time       `json:"deadline"` // fixed when the request is stored
-	// TimeoutSeconds is the full waiting time, for the message of a timeout.
+	Deadline time.Time       `json:"deadline"` // broker time; the latest deadline of its open waiters
+	// TimeoutSeconds is the full waiting time, which the message of a timeout names.
 	TimeoutSeconds int     `json:"timeout_seconds,omitempty"`
 	NextEvent      *Event  `json:"next_event,omitempty"`
 	Routes         []Route `json:"routes"`
 	Votes          []Vote  `json:"votes"`
-	// Question is the token of the record's timer. Identical calls have the same token,
-	// so that only one of them at a time is shown to people as the question. Empty means
-	// the record's own pending_id.
+	// Question is the token that names the record's timer. Identical calls have the same
+	// token, so that only one of them at a time becomes the question that people see. If
+	// it is empty, the pending_id names the timer.
 	Question string `json:"question,omitempty"`
 	// Waiters are the calls that wait for this record's decision, the record's own
 	// request first. Entries are added and never removed.
 	Waiters []Waiter `json:"waiters,omitempty"`
-	// Joined is the pending_id of the question whose Waiters include this request: the
-	// decision is in that question's record. It is empty in a question.
+	// Joined is the pending_id of the question whose Waiters include this request. That
+	// question's record gets the decision first. Joined is empty in a question.
 	Joined     string    `json:"joined,omitempty"`
 	Remember   []Reach   `json:"remember,omitempty"`   // the Remember of this record's prompts
 	Holder     string    `json:"holder,omitempty"`     // the session that gets the granted permissions
@@ -90,15 +90,15 @@ type AftermathKind string
 
 // The kinds of aftermath.
 const (
-	// AftermathRan: the call ran without nod's allow, because the user allowed it at the
-	// agent's own terminal.
+	// AftermathRan means that the call ran without nod's allow, because the user allowed
+	// it at the agent's own terminal.
 	AftermathRan AftermathKind = "ran"
-	// AftermathNeverRan: the call was allowed and never ran, because its agent no longer
-	// waited.
+	// AftermathNeverRan means that the call was allowed and never ran, because its agent
+	// no longer waited.
 	AftermathNeverRan AftermathKind = "never_ran"
 )
 
-// Aftermath is the actual end of one call at its host, if it differs from the decision.
+// Aftermath is the actual end of one call at its host, which differs from the decision.
 type Aftermath struct {
 	PendingID string        `json:"pending_id"`
 	Kind      AftermathKind `json:"kind"`
@@ -120,10 +120,10 @@ type Waiter struct {
 	// question. An answer that counted n calls covers the places below n. A call asked
 	// again after its agent had stopped waiting keeps its place.
 	Place int `json:"place,omitempty"`
-	// Detached means that the agent no longer waits. If the call is allowed once, that
-	// becomes a standing answer.
+	// Detached means that the agent no longer waits. If a person allows the call once, the
+	// approval becomes a standing answer.
 	Detached bool `json:"detached,omitempty"`
-	// Stays means that the record's decision does not cover this call, which becomes a
+	// Stays means that the record's decision does not cover this call. The call becomes a
 	// question of its own.
 	Stays bool `json:"stays,omitempty"`
 	// Decision is the decision about this call alone, made while the question was
@@ -152,8 +152,8 @@ func (r *Record) Waits(pendingID string) bool {
 	return !r.Terminal() && w != nil && w.Open()
 }
 
-// Verdict returns the decision about one of the record's waiters, or nil if the record
-// has no decision about it.
+// Verdict returns the decision about the waiter with this pending_id, or nil if the record has
+// none.
 func (r *Record) Verdict(pendingID string) *Decision {
 	w := r.Waiter(pendingID)
 	switch {
@@ -169,7 +169,7 @@ func (r *Record) Verdict(pendingID string) *Decision {
 	return &own
 }
 
-// Places returns how many calls have asked, including those that no longer wait.
+// Places returns how many calls have asked the question, including those that no longer wait.
 func (r *Record) Places() int {
 	n := 0
 	for i := range r.Waiters {
@@ -206,19 +206,20 @@ type LogKind string
 const (
 	LogAsked    LogKind = "asked"
 	LogDecided  LogKind = "decided"
-	LogClaim    LogKind = "claim" // reserves the id: its decision is in its record
+	LogClaim    LogKind = "claim" // reserves the id for a request whose decision is in its record
 	LogSettings LogKind = "settings"
 	LogSession  LogKind = "session"
 	LogGranted  LogKind = "granted"
 	LogRevoked  LogKind = "revoked"
 	LogFrozen   LogKind = "frozen"
 	LogThawed   LogKind = "thawed"
-	// LogAftermath: the end of a call at its host differs from the decision.
+	// LogAftermath means that the end of a call at its host differs from the decision.
 	LogAftermath LogKind = "aftermath"
 )
 
-// LogEntry is one line of permission_log. It has no payloads unless the settings enable
-// them. A decision without a record is included whole, because it is stored only here.
+// LogEntry is one entry of permission_log. It contains no request payloads unless the settings
+// enable them. The decision of a request without a record is included whole, because it is
+// stored only here.
 type LogEntry struct {
 	Type             string    `json:"type"`
 	At               time.Time `json:"at"`

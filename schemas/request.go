@@ -11,8 +11,8 @@ type Kind string
 // The kinds of request.
 const (
 	KindToolCall   Kind = "tool_call"  // may this tool run once?
-	KindPermission Kind = "permission" // may the session have these permission tags?
-	KindQuestion   Kind = "question"   // a question whose answer grants nothing
+	KindPermission Kind = "permission" // may the session have these permissions?
+	KindQuestion   Kind = "question"   // a choice or a text, which allows nothing
 )
 
 // ActionType is the kind of effect that a tool call has.
@@ -28,7 +28,7 @@ const (
 	ActionOther     ActionType = "other"
 )
 
-// OptionKind is the meaning of an Option, which its id does not tell.
+// OptionKind is the meaning of an Option for nod. Agents choose the id and the name freely.
 type OptionKind string
 
 // The kinds of option.
@@ -39,12 +39,12 @@ const (
 	RejectAlways OptionKind = "reject_always"
 )
 
-// Allows reports whether choosing an option of this kind lets the agent go on. An unknown
-// kind does not.
+// Allows reports whether choosing an option of this kind lets the agent act. An unknown kind
+// does not.
 func (k OptionKind) Allows() bool { return k == AllowOnce || k == AllowAlways }
 
 // Remembered reports whether the agent itself applies an answer of this kind to later
-// calls. nod does not know to which calls, and cannot revoke such an answer.
+// calls. nod does not know which calls these are, and cannot revoke such an answer.
 func (k OptionKind) Remembered() bool { return k == AllowAlways || k == RejectAlways }
 
 // Option is one answer that a person may choose.
@@ -52,11 +52,11 @@ type Option struct {
 	OptionID string     `json:"option_id"`
 	Name     string     `json:"name"`
 	Kind     OptionKind `json:"kind"`
-	// Text means that the answer needs a message, which is the text of the answer.
+	// Text means that the person must also write a message, which is the actual answer.
 	Text bool `json:"text,omitempty"`
 }
 
-// DefaultOptions are offered if a request names no options.
+// DefaultOptions returns the options that are offered if a request names none.
 func DefaultOptions() []Option {
 	return []Option{
 		{OptionID: "allow_once", Name: "Allow once", Kind: AllowOnce},
@@ -85,7 +85,8 @@ type Request struct {
 	// Reason is the agent's own explanation, which may be false.
 	Reason string `json:"reason,omitempty"`
 
-	// AgentName is for display only; the subject identifies the agent.
+	// AgentName is the name of the agent's program, for people and for HostResolved. The
+	// subject, and not this name, identifies the agent.
 	AgentName    string `json:"agent_name,omitempty"`
 	Host         string `json:"host,omitempty"`
 	User         string `json:"user,omitempty"`
@@ -96,14 +97,14 @@ type Request struct {
 	HostAsks bool `json:"host_asks,omitempty"`
 
 	Options []Option `json:"options,omitempty"`
-	// TimeoutSeconds counts for kind permission only. 0 leaves the deadline to the
-	// timeout policy.
+	// TimeoutSeconds is the time limit of a request of kind permission; 0 means
+	// DefaultPermissionTimeout. It has no effect for other kinds.
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
 
-	// Rejoin is set in every message except the first one with a new id. If Revision is
-	// set, from the receipt, the message must not create a record. Neither field is
-	// stored or part of the digest.
+	// Rejoin is set in every message except the first one with a new id. Revision is the
+	// one in the receipt, or 0 before that; if it is set, the engine creates no record for
+	// this message. Neither field is stored or part of the digest.
 	Rejoin   bool   `json:"rejoin,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
 }
@@ -119,7 +120,7 @@ func (r *Request) Offered() []Option {
 	return r.Options
 }
 
-// Option returns the offered option with this id.
+// Option returns the offered option with this id, and whether there is one.
 func (r *Request) Option(id string) (Option, bool) {
 	for _, o := range r.Offered() {
 		if o.OptionID == id {
@@ -129,7 +130,7 @@ func (r *Request) Option(id string) (Option, bool) {
 	return Option{}, false
 }
 
-// OptionOfKind returns the first offered option of a kind.
+// OptionOfKind returns the first offered option of a kind, and whether there is one.
 func (r *Request) OptionOfKind(kind OptionKind) (Option, bool) {
 	for _, o := range r.Offered() {
 		if o.Kind == kind {
@@ -144,11 +145,11 @@ type Tier string
 
 // The tiers, in the order in which they are tried.
 const (
-	TierRequest      Tier = "request"      // the timeout of the request itself, kind permission only
-	TierSession      Tier = "session"      // the session's override
-	TierVoice        Tier = "voice"        // a voice client holds the input lock
-	TierConnected    Tier = "connected"    // another client holds the input lock
-	TierDisconnected Tier = "disconnected" // no client holds the input lock
+	TierRequest      Tier = "request"      // the timeout of the request itself, for kind permission only
+	TierSession      Tier = "session"      // the timeout that the owner has set for the session
+	TierVoice        Tier = "voice"        // an approver's voice client holds the input lock
+	TierConnected    Tier = "connected"    // another client of an approver holds the input lock
+	TierDisconnected Tier = "disconnected" // no approver who may decide holds the input lock
 )
 
 // Receipt is the engine's reply to a request that is stored and pending.
@@ -173,11 +174,11 @@ type Withdraw struct {
 	Detach bool `json:"detach,omitempty"`
 }
 
-// Key is the key of the request's record.
+// Key returns the key of the request's record.
 func (w *Withdraw) Key() string { return Key(w.SessionID, w.PendingID) }
 
-// HostResolved says that a host has gone on without some of the answers that it waited
-// for. The engine withdraws those requests.
+// HostResolved reports that a host has gone on without some of the answers that it waited
+// for. The engine withdraws the requests for these answers.
 type HostResolved struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
@@ -185,8 +186,8 @@ type HostResolved struct {
 	// task. WholeSession means all tasks.
 	TaskID       string `json:"task_id,omitempty"`
 	WholeSession bool   `json:"whole_session,omitempty"`
-	// ToolName limits the report to the requests of one tool. With ActionDetails, only
-	// the oldest request for that call is meant, in any directory.
+	// ToolName limits the report to the requests for one tool. With ActionDetails, the
+	// report is only about the oldest request for this call; its directory may differ.
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
 	// RanMillis is how long the call of ActionDetails ran, in milliseconds; nil if the
@@ -194,17 +195,17 @@ type HostResolved struct {
 	// started while its request was pending, and was denied only later, the record gets
 	// an aftermath.
 	RanMillis *int `json:"ran_ms,omitempty"`
-	// AgentName adds the requests of the agent program with this name for which HostAsks
-	// is not set, because the program no longer waits for them either.
+	// AgentName adds the requests with this AgentName for which HostAsks is not set,
+	// because that program no longer waits for them either.
 	AgentName string `json:"agent_name,omitempty"`
-	// PendingID limits the report to one request, and the fields above are ignored. The
-	// process that asked is gone, so that the host will never receive the answer.
+	// PendingID limits the report to one request, whose process has ended, so that the
+	// host will never receive the answer. The fields above are then ignored.
 	PendingID string `json:"pending_id,omitempty"`
 	Reason    string `json:"reason"`
 }
 
-// HostResolvedReply answers a HostResolved with the ids of the requests that were
-// withdrawn, or were already decided and got an aftermath.
+// HostResolvedReply is the reply to a HostResolved. It has the ids of the requests that were
+// withdrawn, or that were already decided and got an aftermath.
 type HostResolvedReply struct {
 	Type       string   `json:"type"`
 	PendingIDs []string `json:"pending_ids"`
@@ -217,8 +218,8 @@ type Await struct {
 }
 
 // Awaited is one request in an Await and in its reply. In an Await, Revision is the one
-// in the receipt; in a reply, that of the record. Decision and Error are set in a reply
-// only, and neither is set while the request is pending.
+// in the receipt; in a reply, that of the record. Only a reply sets Decision or Error; while
+// the request is pending it sets neither.
 type Awaited struct {
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
@@ -227,7 +228,7 @@ type Awaited struct {
 	Error     *Error    `json:"error,omitempty"`
 }
 
-// AwaitReply answers an Await, in the same order.
+// AwaitReply is the reply to an Await, with the requests in the same order.
 type AwaitReply struct {
 	Type    string    `json:"type"`
 	Results []Awaited `json:"results"`

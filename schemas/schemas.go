@@ -1,10 +1,10 @@
-// Package schemas is nod's wire contract: every message that crosses the bus, the
-// subjects they travel on, and the rules that make a message valid.
+// Package schemas is nod's wire contract: every message on the bus, the subjects of the
+// messages, and the rules that make a message valid.
 //
-// The Go structs are written by hand beside the JSON Schemas in v1/; a parity test ties
-// structs, schemas and golden files together. Messages are JSON with snake_case fields
-// and a leading "type" such as "nod.v1.request". Unknown fields are ignored, unknown
-// versions are refused. "Noun" is the package's word for a message's struct.
+// The Go structs and the JSON Schemas in v1/ are both written by hand; tests check that
+// structs, schemas and golden files agree. Messages are JSON with snake_case fields and a
+// leading "type" such as "nod.v1.request". Unknown fields are ignored, unknown versions are
+// refused. "Noun" is the package's word for a message's struct.
 package schemas
 
 import (
@@ -15,13 +15,13 @@ import (
 	"strings"
 )
 
-// Size limits. They are checked when a request arrives, so that every stored request can
-// also be decided: its record always fits into a message.
+// Size limits. They are checked when a message arrives, so that every stored request can also
+// be decided: its record, with any answer, fits into one message.
 const (
 	MaxRequestBytes = 256 << 10 // a request, as the agent encoded it
 	MaxAnswerBytes  = 256 << 10 // an answer's message and updated_input together
-	MaxAwaited      = 500       // requests named by one await
-	// MaxSettingsBytes is the longest settings.json.
+	MaxAwaited      = 500       // requests in one await
+	// MaxSettingsBytes is the size of the longest settings.json, in bytes.
 	MaxSettingsBytes = 256 << 10
 	// MaxPath is the longest path of a permission, in characters.
 	MaxPath = 4096
@@ -30,8 +30,8 @@ const (
 	// MaxDepth is the deepest nesting of a request or an answer. It leaves room for the
 	// levels of the messages that nod puts them into.
 	MaxDepth = 100
-	// MaxPayloadBytes is the message size that the NATS server must accept: a request, an
-	// answer and nod's own fields, together in one record.
+	// MaxPayloadBytes is the message size that the NATS server must accept: a record with
+	// the longest request, the longest answer and nod's own fields.
 	MaxPayloadBytes = 768 << 10
 )
 
@@ -40,7 +40,7 @@ const idPattern = `^[A-Za-z0-9_-]{1,128}$`
 
 // ValidID reports whether s is valid as the id of a session, a request, an agent, a
 // connector or a recipient. A valid id is one token of a subject or a key. The check is a
-// loop and no regexp because every message is checked several times on every hop.
+// loop instead of a regexp because every message is checked several times on every hop.
 func ValidID(s string) bool {
 	if len(s) < 1 || len(s) > 128 {
 		return false
@@ -59,14 +59,14 @@ func ValidID(s string) bool {
 // Key returns the key of a request's record: "<session_id>.<pending_id>".
 func Key(sessionID, pendingID string) string { return sessionID + "." + pendingID }
 
-// SplitKey is the reverse of Key.
+// SplitKey returns the ids in a key that Key has made.
 func SplitKey(key string) (sessionID, pendingID string) {
 	sessionID, pendingID, _ = strings.Cut(key, ".")
 	return sessionID, pendingID
 }
 
-// Encode writes v as JSON without HTML escaping: 256 KiB of "<" would become
-// 1.5 MB with it.
+// Encode returns v as JSON without HTML escaping, with which 256 KiB of "<" would become
+// 1.5 MB.
 func Encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -77,8 +77,8 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// TypeOf returns a message's type. Messages that nod writes begin with it, so that the
-// rest need not be decoded.
+// TypeOf returns a message's type, or "" if it has none. Messages that nod writes begin with
+// it, so that the rest need not be decoded. TypeOf fails if it has to decode invalid JSON.
 func TypeOf(data []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
 		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {

@@ -12,25 +12,25 @@ type Session struct {
 	// Background means that no person watches this session: its requests are shown in a
 	// foreground session of the same user.
 	Background bool `json:"background,omitempty"`
-	// TimeoutSeconds overrides the timeout tiers; 0 keeps them.
+	// TimeoutSeconds replaces the timeouts of the settings; 0 leaves them in force.
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
-	// Permissions is set in a managed session, and nil in any other.
+	// Permissions is nil unless the session is managed: then its calls need permissions.
 	Permissions *SessionPermissions `json:"permissions,omitempty"`
 	// Grants are the standing answers in force in this session. They are set only in
 	// replies, and stored under keys of their own.
 	Grants    []StandingAnswer `json:"grants,omitempty"`
 	CreatedAt time.Time        `json:"created_at"`
-	ActiveAt  time.Time        `json:"active_at"` // to the day
+	ActiveAt  time.Time        `json:"active_at"` // of the last request; may be a day too early
 	// Revision is the revision of the stored session. It is set only in replies.
 	Revision uint64 `json:"revision,omitempty"`
 }
 
-// SessionPermissions is the access of a managed session. Paths are absolute, and had no
-// symbolic links when they were added.
+// SessionPermissions is the access of a managed session. Paths are absolute. The owner has to
+// make sure that they contain no symbolic links.
 type SessionPermissions struct {
-	WorkingDir string   `json:"working_dir,omitempty"` // to read and write
+	WorkingDir string   `json:"working_dir,omitempty"` // may be read and written
 	ReadDirs   []string `json:"read_dirs,omitempty"`
-	WriteDirs  []string `json:"write_dirs,omitempty"` // to read as well
+	WriteDirs  []string `json:"write_dirs,omitempty"` // may be read as well
 	Network    bool     `json:"network"`
 }
 
@@ -38,7 +38,7 @@ type SessionPermissions struct {
 type SessionChange struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	// TimeoutSeconds replaces the override; 0 removes it.
+	// TimeoutSeconds replaces the session's timeout; 0 removes it.
 	TimeoutSeconds *int  `json:"timeout_seconds,omitempty"`
 	Background     *bool `json:"background,omitempty"`
 	// Permissions changes the permissions, and makes the session managed.
@@ -72,8 +72,8 @@ const (
 // ClientVoice is the kind of a voice client, which has a timeout of its own.
 const ClientVoice = "voice"
 
-// Presence reports that a client is connected to a session, or asks for its input lock.
-// It is a lease, which the client must renew before it ends.
+// Presence reports that a client is connected to a session, or takes or releases the session's
+// input lock. Both are leases, which the client must renew before they end.
 type Presence struct {
 	Type      string     `json:"type"`
 	Op        PresenceOp `json:"op"`
@@ -83,8 +83,8 @@ type Presence struct {
 	From      From       `json:"from"`
 }
 
-// Lock answers a Presence with the holder of the session's input lock and the end of the
-// lease.
+// Lock is the reply to a Presence: the holder of the session's input lock and the end of that
+// lease. Granted means that the calling client is the holder.
 type Lock struct {
 	Type       string    `json:"type"`
 	Granted    bool      `json:"granted"`
@@ -103,14 +103,14 @@ type Notice struct {
 	Text      string     `json:"text"`
 }
 
-// NoticeKind is the subject of a Notice.
+// NoticeKind is the topic of a Notice.
 type NoticeKind string
 
 // The kinds of notice.
 const (
 	NoticeShown         NoticeKind = "shown"
 	NoticeUndeliverable NoticeKind = "undeliverable"
-	NoticeAsked         NoticeKind = "asked"   // a background session asks, and this one shows it
-	NoticeDecided       NoticeKind = "decided" // the request of NoticeAsked was answered
+	NoticeAsked         NoticeKind = "asked"   // this session shows the request of a background session
+	NoticeDecided       NoticeKind = "decided" // that request was decided
 	NoticeGate          NoticeKind = "gate"    // a scheduled task lacks permissions
 )

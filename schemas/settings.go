@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Settings is settings.json. A file that does not match its JSON Schema is refused as a
-// whole, and the settings in force stay.
+// Settings is the content of settings.json. A file that does not match its JSON Schema is
+// refused as a whole, and the settings in force stay.
 type Settings struct {
 	Permissions Permissions `json:"permissions,omitzero"`
 	// Policies are additional layers of rules for certain agents, projects or hosts.
 	Policies []PolicyLayer `json:"policies,omitempty"`
-	// Approvers are the people who may answer; if nil, every answer is refused.
+	// Approvers names the people who may answer; if nil, every answer is refused.
 	Approvers  *Approvers `json:"approvers,omitempty"`
 	Connectors Connectors `json:"connectors,omitzero"`
 	Log        Log        `json:"log,omitzero"`
@@ -20,25 +20,26 @@ type Settings struct {
 
 // Log sets the contents and the size of permission_log.
 type Log struct {
-	// Payloads adds to the log each request that people were asked about, with its
-	// payload. nod policy suggest reads them.
+	// Payloads adds to the log the payload of each request that people were asked about.
+	// The command nod policy suggest reads them.
 	Payloads bool `json:"payloads,omitempty"`
-	// MaxDays is how many days an entry is kept at most; 0 means DefaultLogDays.
+	// MaxDays is the number of days after which an entry is removed; 0 means
+	// DefaultLogDays.
 	MaxDays int `json:"max_days,omitempty"`
-	// MaxBytes is the size at which the oldest log entries are removed; 0 means
+	// MaxBytes is the size of the log from which the oldest entries are removed; 0 means
 	// DefaultLogBytes.
 	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
-// Permissions are the rules and the timeouts. A deny rule wins over an ask rule, an ask
-// rule over an allow rule, and every rule over the built-in table.
+// Permissions has the rules, the timeouts and the options of questions. A deny rule wins over
+// an ask rule, an ask rule over an allow rule, and every rule over the built-in table.
 type Permissions struct {
 	Allow []string `json:"allow,omitempty"`
 	Ask   []string `json:"ask,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 
-	// Preset is the set of calls that are allowed if no rule matches: design, readers
-	// (default) or project.
+	// Preset names the set of calls that are allowed if no rule matches: design, readers
+	// or project. Empty means readers.
 	Preset string `json:"preset,omitempty"`
 
 	// HardenGit changes git reads that are allowed without a person, so that git does not
@@ -49,23 +50,24 @@ type Permissions struct {
 	// Confirm lists the conditions for allowing risky requests.
 	Confirm []Confirm `json:"confirm,omitempty"`
 
-	// Tools names the access that further tools need in a managed session.
+	// Tools adds to, or changes, nod's built-in list of the access that tools need in a
+	// managed session.
 	Tools []ToolNeeds `json:"tools,omitempty"`
 
 	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // default 60
 	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // default 7 days
-	// NotifyAfterSeconds delays prompts to phones and chats while a client is connected
-	// to the session.
+	// NotifyAfterSeconds delays prompts to phones and chats while a client of an approver
+	// holds the session's input lock.
 	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // default 15
 
 	// JoinIdentical makes identical calls of a session one question while the first call
-	// is pending. Default true.
+	// is pending. The default is true.
 	JoinIdentical *bool `json:"join_identical,omitempty"`
-	// RememberDenialsSeconds is how long a person's denial also covers the same call of
-	// the session. Default 600; 0 turns it off.
+	// RememberDenialsSeconds is how long a person's denial also denies the same call of
+	// the session. The default is 600; 0 means not at all.
 	RememberDenialsSeconds *int `json:"remember_denials_seconds,omitempty"`
 	// OpenPrompts is the number of a session's questions that phones and chats show at a
-	// time; the others are held back. Default 10; 0 means no limit.
+	// time; the others are held back. The default is 10; 0 means no limit.
 	OpenPrompts *int `json:"open_prompts,omitempty"`
 }
 
@@ -86,8 +88,8 @@ const (
 	NeedsNothing Need = "nothing" // the tool needs no permissions
 )
 
-// PolicyLayer is a set of rules for the calls that match. Deny in any layer
-// wins, then ask, then allow.
+// PolicyLayer is a set of rules for the calls that match. A deny rule in any layer wins over
+// all ask rules, and an ask rule in any layer over all allow rules.
 type PolicyLayer struct {
 	Match       PolicyMatch `json:"match,omitzero"`
 	Permissions Rules       `json:"permissions"`
@@ -101,14 +103,15 @@ type Rules struct {
 }
 
 // PolicyMatch selects requests by agent, project and host. An empty list matches all.
-// Agents and hosts are names or patterns with *, projects are full paths or PATH/**.
+// Agents and hosts are names or patterns with *; projects are full paths, or PATH/** for a
+// path with everything below it.
 type PolicyMatch struct {
 	Agents   []string `json:"agents,omitempty"`
 	Projects []string `json:"projects,omitempty"`
 	Hosts    []string `json:"hosts,omitempty"`
 }
 
-// Connectors are the settings of each connector.
+// Connectors has the settings of each connector.
 type Connectors struct {
 	Voice VoiceSettings `json:"voice,omitzero"`
 	Web   *WebSettings  `json:"web,omitempty"`
@@ -119,8 +122,8 @@ type Connectors struct {
 
 // WebSettings configures the web inbox.
 type WebSettings struct {
-	// PublicURL is the address in links for people, if it differs from the listening
-	// address. It must be https://, except for this machine.
+	// PublicURL is the address in links for people, if it differs from the address on
+	// which the inbox listens. It must begin with https:// unless it names this machine.
 	PublicURL string `json:"public_url,omitempty"`
 }
 
@@ -167,7 +170,8 @@ func (s *Settings) DisconnectedTimeout() time.Duration {
 	return seconds(s.Permissions.DisconnectedTimeoutSeconds, DefaultDisconnectedTimeout)
 }
 
-// NotifyAfter returns the delay of carriers' prompts while a client is connected.
+// NotifyAfter returns the delay of prompts to carriers while a client of an approver holds the
+// input lock.
 func (s *Settings) NotifyAfter() time.Duration {
 	return seconds(s.Permissions.NotifyAfterSeconds, DefaultNotifyAfter)
 }
@@ -177,8 +181,8 @@ func (s *Settings) JoinsIdentical() bool {
 	return s.Permissions.JoinIdentical == nil || *s.Permissions.JoinIdentical
 }
 
-// RememberDenials returns how long a person's denial also covers the same call; 0 means
-// not at all.
+// RememberDenials returns how long a person's denial also denies the same call; 0 means not at
+// all.
 func (s *Settings) RememberDenials() time.Duration {
 	if n := s.Permissions.RememberDenialsSeconds; n != nil {
 		return time.Duration(*n) * time.Second
@@ -195,12 +199,12 @@ func (s *Settings) OpenPrompts() int {
 	return DefaultOpenPrompts
 }
 
-// LogAge returns how long a log entry is kept at most.
+// LogAge returns the age at which a log entry is removed.
 func (s *Settings) LogAge() time.Duration {
 	return time.Duration(cmp.Or(s.Log.MaxDays, DefaultLogDays)) * 24 * time.Hour
 }
 
-// LogBytes returns the size at which the oldest log entries are removed.
+// LogBytes returns the size of the log from which the oldest entries are removed.
 func (s *Settings) LogBytes() int64 { return int64(cmp.Or(s.Log.MaxBytes, DefaultLogBytes)) }
 
 // VoiceTimeout returns the timeout while a voice client holds the input lock.
@@ -214,7 +218,7 @@ type SettingsChange struct {
 	Settings json.RawMessage `json:"settings"`
 }
 
-// SettingsState answers a SettingsChange and a settings query.
+// SettingsState is the reply to a SettingsChange and to a query for the settings.
 type SettingsState struct {
 	Type     string   `json:"type"`
 	Revision uint64   `json:"revision"`

@@ -19,7 +19,7 @@ type Gate struct {
 	Permissions []string `json:"permissions"`
 }
 
-// GateReply answers a Gate with the missing permissions, as written in the Gate.
+// GateReply is the reply to a Gate: the missing permissions, as written in the Gate.
 type GateReply struct {
 	Type    string   `json:"type"`
 	Missing []string `json:"missing"`

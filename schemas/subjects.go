@@ -54,7 +54,7 @@ func WithdrawSubject(agent, session, id string) string {
 	return subject("withdraw", agent, session, id)
 }
 
-// AwaitSubject carries an agent's questions about the state of its requests.
+// AwaitSubject carries an agent's Await messages.
 func AwaitSubject(agent string) string { return subject("await", agent) }
 
 // DecisionSubject carries decisions to an agent.
@@ -70,7 +70,7 @@ func AnswerSubject(connector, session, id string) string {
 	return subject("answer", connector, session, id)
 }
 
-// GrantSubject carries shared permissions between an agent's sessions.
+// GrantSubject carries an agent's Share messages.
 func GrantSubject(agent string) string { return subject("grant", agent) }
 
 // GateSubject carries an agent's checks for scheduled tasks.
@@ -96,7 +96,7 @@ func PresenceSubject(connector string) string { return subject("presence", conne
 // RegisterSubject carries the registrations of a connector's workers.
 func RegisterSubject(connector string) string { return subject("register", connector) }
 
-// ShownSubject carries reads and writes of shown entries.
+// ShownSubject carries a carrier's reads, claims and writes of entries in shown_prompts.
 func ShownSubject(connector string) string { return subject("shown", connector) }
 
 // DeliverySubject carries the delivery reports of a connector's workers.
@@ -105,13 +105,14 @@ func DeliverySubject(connector string) string { return subject("delivery", conne
 // QuerySubject carries a connector's queries.
 func QuerySubject(connector, query string) string { return subject("query", connector, query) }
 
-// ManageSubject carries changes to sessions, settings, grants and freezes.
+// ManageSubject carries changes to sessions, settings, grants, freezes, pairings and login
+// codes.
 func ManageSubject(connector, op string) string { return subject("manage", connector, op) }
 
 // LogSubject carries log entries.
 func LogSubject(session string) string { return subject("log", session) }
 
-// TimerSubject is where the timer of a record is stored until it fires on DueSubject.
+// TimerSubject stores the timer of a record until it fires on DueSubject.
 func TimerSubject(key string) string { return subject("timer", key) }
 
 // DueSubject carries the fired timer of a record.
@@ -125,8 +126,7 @@ const (
 	QuerySettings = "settings"
 	QueryGrants   = "grants"
 	QueryHistory  = "history"
-	// QueryUnsettled lists the requests that are decided and that a carrier's workers may
-	// still show as pending.
+	// QueryUnsettled lists the decided requests that a carrier may still show as pending.
 	QueryUnsettled = "unsettled"
 
 	ManageSettings = "settings"
@@ -139,7 +139,7 @@ const (
 )
 
 // Tokens splits subj, a subject of verb, into the n tokens after "nod.v1.<verb>.". ok is
-// false if the prefix or the number of tokens differs, or a token is no valid id.
+// false if subj has another prefix or number of tokens, or if a token is no valid id.
 func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	rest, found := strings.CutPrefix(subj, prefix+verb+".")
 	if !found {
@@ -157,14 +157,14 @@ func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	return tokens, true
 }
 
-// The connectors that are viewers: they show every pending request. All other connectors
-// deliver prompts to one person through a carrier.
+// The connectors that are viewers: they show every pending request. All other connectors are
+// carriers, which send each prompt to one person.
 const (
 	ConnectorTerminal = "terminal"
 	ConnectorWeb      = "web"
 )
 
-// Inbox reports whether a connector is a viewer.
+// Inbox reports whether a connector is a viewer, which people use as an inbox.
 func Inbox(connector string) bool {
 	return connector == ConnectorTerminal || connector == ConnectorWeb
 }

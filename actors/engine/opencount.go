@@ -7,28 +7,29 @@ import (
 )
 
 const (
-	// A session's count is remembered if it has crowdSize pending questions or more: to
-	// count them, the server lists them all.
+	// crowdSize is the smallest number of pending questions that is cached for a session:
+	// the server counts questions by listing them, which is slow if there are many.
 	crowdSize = 128
-	// countedFor is the time after which a remembered count is taken again, and
-	// countWithin the time limit for that.
+	// countedFor is how long a cached count is used before the questions are counted
+	// again; countWithin limits the time of that counting.
 	countedFor  = time.Second
 	countWithin = 5 * time.Second
 )
 
-// openCounts remembers the number of pending questions of crowded sessions, so that a new
-// request there costs no listing. A remembered count includes the questions that this
-// engine has added since, and misses other changes of the last countedFor. It is
-// remembered only if it is far above the number that phones show at a time, so that no
-// question is shown too early. In a session that has just become small, a question may be
-// held back needlessly until dispersed is called.
+// openCounts caches the number of pending questions of sessions that have many (crowded
+// sessions), so that a new request there does not make the server list them. A cached count
+// includes the questions that this engine has added since the last counting; any other
+// change may be missing for countedFor. A count is cached only if it is far above the number
+// of questions that phones show at a time, so that an outdated count has no question shown
+// too early. After a crowded session has become small, a question may be held back needlessly
+// until dispersed is called.
 type openCounts struct {
-	// count lists the pending questions of a session.
+	// count returns the number of a session's pending questions, from the server.
 	count func(ctx context.Context, session string) (int, error)
-	// limit is the number of a session's questions that are shown at a time.
+	// limit returns how many of a session's questions phones and chats show at a time.
 	limit func() int
-	// dispersed is called if a remembered count was used, and the next count is small or
-	// fails.
+	// dispersed is called if a cached count was used and the next counting fails or finds
+	// that the session is no longer crowded.
 	dispersed func(ctx context.Context, session string)
 	// start runs a function in the background with a context that ends with the engine.
 	start func(func(context.Context))
@@ -37,10 +38,10 @@ type openCounts struct {
 	by map[string]*openCount
 }
 
-// openCount is the remembered count of a crowded session. watch updates and removes it.
+// openCount is the cached count of a crowded session. watch updates and removes it.
 type openCount struct {
 	n    int
-	used bool // since the last counting
+	used bool // n was used since the last counting
 }
 
 // of returns the number of a session's pending questions.
@@ -92,8 +93,9 @@ func (o *openCounts) add(session string) {
 	}
 }
 
-// watch counts a session's questions every countedFor, while the count is used and the
-// session is crowded. Then it forgets the count.
+// watch counts a session's questions every countedFor. It forgets the count and returns if
+// the count was not used since the last counting, if the session is no longer crowded, or if
+// counting fails.
 func (o *openCounts) watch(ctx context.Context, session string, c *openCount) {
 	for {
 		select {

@@ -11,17 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// countedSession holds a session's number of questions, and how often it was counted.
+// countedSession is an openCounts for one session, whose number of questions the test sets.
+// It records how often they were counted.
 type countedSession struct {
 	openCounts
 	watches sync.WaitGroup
 
-	lock                     sync.Mutex // guards the fields below, which watches use as well
+	lock                     sync.Mutex // guards the fields below; the goroutines of watch use them too
 	open, counts, dispersals int
 	err                      error
 }
 
-// sees calls f while no watch counts.
+// sees calls f with the lock held.
 func (c *countedSession) sees(f func()) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -50,9 +51,9 @@ func (c *countedSession) asks(t *testing.T) int {
 	return n
 }
 
-// In a small session each request counts the questions. In a crowded one they share one
-// count a second, which includes the questions that this engine adds, and which is exact
-// again a second later.
+// Each request to a small session counts the questions. Requests to a crowded session share
+// one count a second: it includes the questions that this engine adds at once, and those of
+// other engines after a second.
 func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCountedSession(t, crowdSize-2, 10)
@@ -60,7 +61,7 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 			require.Equal(t, want, c.asks(t))
 		}
 		c.sees(func() {
-			require.Equal(t, 3, c.counts) // two while it was small, and one of the crowd
+			require.Equal(t, 3, c.counts) // two while the session was small, and one when it was crowded
 			c.open += 5000                // on another engine
 		})
 		time.Sleep(countedFor)
@@ -79,15 +80,15 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 	})
 }
 
-// If a remembered count was used and the session has become small, or cannot be counted,
-// dispersed is called within a second.
+// If a cached count was used and the session has become small, or cannot be counted, dispersed
+// is called within a second.
 func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 	for name, err := range map[string]error{"small": nil, "not counted": errors.New("no leader")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCountedSession(t, crowdSize, 10)
 				c.asks(t)
-				c.sees(func() { c.open = 0 }) // by other engines
+				c.sees(func() { c.open = 0 }) // other engines have ended the questions
 				require.Greater(t, c.asks(t), 10)
 				c.sees(func() { c.err = err })
 				time.Sleep(countedFor)
@@ -102,8 +103,8 @@ func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 	}
 }
 
-// A count near the number that phones show is not remembered, because other engines may
-// add questions.
+// A count near the number of questions that phones show is not cached, because a cached count
+// misses the questions that other engines add and end.
 func TestACountNearTheLimitIsTakenEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCountedSession(t, crowdSize, crowdSize)

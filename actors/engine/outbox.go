@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// takeVersion passes the newest version of a record to the record's lane.
+// takeVersion passes a delivered version of a record to the record's lane.
 func (e *effects) takeVersion(d *bus.Delivery) {
 	entry, err := e.store.Records.Entry(d)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -28,15 +28,15 @@ func (e *effects) takeVersion(d *bus.Delivery) {
 
 // handleVersion publishes and stores the effects of a record's version, at least once: it
 // informs the agent, then viewers, then carriers, then the log. A newer version has its own
-// delivery, and another engine may handle it first. Every message has its revision, so
-// that receivers ignore an older one.
+// delivery, and another engine may handle that first. Every message has the version's
+// revision, so that receivers ignore messages of older versions.
 func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
 	prompt, err := e.life.promptOf(entry)
 	if err != nil {
 		return err
 	}
-	if rec.Joined != "" { // the question's own version serves the agent and the carriers
+	if rec.Joined != "" { // the agent and the carriers get versions of the question's record instead
 		if rec.Terminal() {
 			err = e.life.view(prompt)
 		}
@@ -73,10 +73,11 @@ func (e *recordLife) view(p schemas.Prompt) error {
 	return e.Edge.PublishVersion(schemas.ViewSubject(p.SessionID, p.PendingID), p, schemas.Key(p.SessionID, p.PendingID), p.Revision)
 }
 
-// queuePrompts queues a prompt for each recipient of a carrier.
+// queuePrompts queues the prompt once for each of the record's routes to a carrier, if
+// carriers may show it by now.
 func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
-		return nil // it waits for an approver who is there, or is held back; or it ended before it was shown
+		return nil // an approver at the session goes first, or earlier questions do; or the request ended before it was shown
 	}
 	for _, r := range rec.Routes {
 		if schemas.Inbox(r.Connector) || r.Failed {
@@ -91,8 +92,9 @@ func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt 
 	return nil
 }
 
-// logVersion logs a version. The entry's id includes the deadline, which distinguishes
-// requests that have used the same id over time.
+// logVersion logs that a request was asked or, once it has ended, its decision. The deadline
+// and the decision's id in the log entry's id distinguish requests that have used the same
+// pending_id over time.
 func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
@@ -116,8 +118,8 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 	return err
 }
 
-// ownDecision returns the decision about the entry's own request, which may have ended
-// before the other waiters; nil if it is pending.
+// ownDecision returns the decision about the entry's own request, which may end before the
+// question's other waiters. It returns nil if the request is pending.
 func ownDecision(entry *bus.Entry) *schemas.Decision {
 	if entry.Record.Joined != "" {
 		return entry.Record.Decision
@@ -125,8 +127,8 @@ func ownDecision(entry *bus.Entry) *schemas.Decision {
 	return entry.Record.Verdict(ownID(entry))
 }
 
-// ownDeadline returns the deadline of the entry's own request, apart from those of its
-// other waiters.
+// ownDeadline returns the deadline of the entry's own request. The record's deadline may be
+// that of a later waiter.
 func ownDeadline(entry *bus.Entry) time.Time {
 	if w := entry.Record.Waiter(ownID(entry)); w != nil {
 		return w.Deadline
@@ -150,7 +152,7 @@ func (e *recordLife) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	return e.promptWith(entry, r), nil
 }
 
-// promptWith is promptOf for a caller that has decoded the request.
+// promptWith is promptOf for a caller that has already decoded the request.
 func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
@@ -162,7 +164,7 @@ func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prom
 	}
 }
 
-// each calls f with 0 to n-1, at most readAtOnce at a time, and waits for all.
+// each calls f with 0 to n-1, at most readAtOnce calls at a time, and waits for all calls.
 func each(n int, f func(int)) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, readAtOnce)
@@ -187,9 +189,8 @@ func (e *effects) takeDue(d *bus.Delivery) {
 	e.records.Send(fired.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleTimer(ctx, fired) }})
 }
 
-// handleTimer handles a fired timer. If it was armed for the record's next event, that
-// event is handled, whatever this machine's clock says. Otherwise the timer is armed
-// again.
+// handleTimer handles a fired timer. If the timer was armed for the record's next event, that
+// event is handled, whatever this machine's clock says. Otherwise the timer is armed again.
 func (e *effects) handleTimer(ctx context.Context, fired bus.Fired) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
@@ -221,9 +222,9 @@ func (e *effects) handleEvent(ctx context.Context, entry bus.Entry, event schema
 	return nil
 }
 
-// escalate sends a request to phones and chats, after the approver who is there has not
-// answered in time, or when a request that was held back may be due. If it is not its
-// turn, escalate schedules the next check.
+// escalate has phones and chats show a request, because the approver at the session has not
+// answered in time, or because a question that was held back may have its turn. If its turn
+// has not come, escalate schedules the next check.
 func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	now, err := e.itsTurn(ctx, entry)
 	if err != nil {
@@ -236,7 +237,8 @@ func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 }
 
 // step sets a question's next event. The timer is armed before the record is written: if
-// the engine stops in between, the timer finds the old event and step is called again.
+// the engine stops in between, the record still has the old event, and when that is handled
+// again, step is repeated.
 func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
 	entry.Record.NextEvent = &next
 	if err := e.rearm(ctx, entry); err != nil {
@@ -249,9 +251,9 @@ func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Eve
 // errRearmed requests another delivery of a fired timer.
 var errRearmed = errors.New("the timer was armed again; its next delivery confirms that")
 
-// rearm arms the timer for the entry's next event. It returns errRearmed until a later
-// delivery finds the timer armed: the server may remove a timer that is armed while the
-// server finishes firing the earlier one.
+// rearm arms the timer for the entry's next event. It returns errRearmed, and the fired timer
+// is delivered again, until a delivery finds the new timer: the server may remove a timer
+// that was armed while the server finished firing the earlier one.
 func (e *recordLife) rearm(ctx context.Context, entry bus.Entry) error {
 	armed, err := e.store.Records.Armed(ctx, &entry)
 	switch {

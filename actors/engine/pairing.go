@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// pairingKept is how long a pairing waits for its code, and wrongCodes the number of
-	// wrong codes that it accepts meanwhile.
+	// pairingKept is how long a pairing waits for its code. After wrongCodes wrong codes it
+	// accepts no code.
 	pairingKept = 10 * time.Minute
 	wrongCodes  = 5
 )
 
 func pairingKey(connector string) string { return "pairing." + connector }
 
-// pair opens a pairing, returns its state, or claims it with a code from a channel.
+// pair opens a pairing or returns its state, if an inbox calls. If a carrier calls, pair claims
+// the pairing with the code that a person has sent there.
 func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (p schemas.Pairing, err error) {
 	switch inbox := schemas.Inbox(c.name); {
 	case !inbox && request.Code != "" && request.From != nil:
@@ -38,7 +39,7 @@ func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (
 	return p, err
 }
 
-// openPairing opens a pairing on a connector. It replaces an older one.
+// openPairing opens a pairing on a connector, and replaces an older pairing there.
 func (e *admin) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pairing, error) {
 	for {
 		var old schemas.Pairing
@@ -57,8 +58,8 @@ func (e *admin) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pa
 	}
 }
 
-// claimPairing claims a pairing with the code that a person has sent. A code can be
-// claimed once.
+// claimPairing claims a pairing for the person who has sent its code. A second person who
+// sends the same code gets NOT_FOUND.
 func (e *admin) claimPairing(ctx context.Context, connector string, claim *schemas.Pairing) (schemas.Pairing, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "no pairing waits for that code: ask for one with `nod pair %s`", connector)
 	for {
@@ -73,7 +74,7 @@ func (e *admin) claimPairing(ctx context.Context, connector string, claim *schem
 		right := subtle.ConstantTimeCompare([]byte(open.CodeHash), []byte(schemas.HashCode(claim.Code))) == 1
 		switch {
 		case right && open.From != nil && open.From.UserID == claim.From.UserID:
-			return open, nil // the same person's code, delivered twice by the channel
+			return open, nil // the channel has delivered the person's code twice
 		case open.From != nil || open.Tries >= wrongCodes || !e.clock.now().Before(open.Until):
 			return open, none
 		case right:

@@ -39,8 +39,8 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	return all
 }
 
-// resolver returns the Resolver for the machine on which a request was made. It fails for
-// any machine but this one, because links there cannot be read.
+// resolver returns the Resolver for the machine on which a request was made. For another
+// machine than this one, the Resolver fails, because the links there cannot be read.
 func (e *intake) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
@@ -71,8 +71,8 @@ func asWritten(p string) (string, error) { return path.Clean(p), nil }
 // permissionsResult is the result of comparing a request with the permissions of its
 // session.
 type permissionsResult struct {
-	missing []policy.Permission // that the session would need; an answer may grant them
-	holder  string              // the session that a request for permissions is for
+	missing []policy.Permission // permissions that the call needs and the session lacks; an answer may grant them
+	holder  string              // the id of the session that a request for permissions is for
 	unclear bool                // nod cannot tell which permissions the call needs, so an answer covers only this call
 	asks    bool                // a person is asked, whatever the grants allow
 	covered []schemas.Always    // grants for this call, made from the session's permissions
@@ -90,10 +90,11 @@ func (e *intake) checkPermissions(ctx context.Context, s *askState) (result, err
 	return result{}, nil
 }
 
-// checkCallPermissions decides about a tool call of a managed session: it is allowed if
-// the session's permissions cover it, and a person is asked otherwise, even if policy
-// would allow it. Deny and ask rules, and the checks of secrets and of nod's own files,
-// outrank the permissions. In any other session the stage grants uses the permissions.
+// checkCallPermissions compares a tool call with the session's permissions. In a managed
+// session a person is asked about a call that they do not cover, even if the policy allows
+// it. If they cover a call that the policy allows, it is allowed; if they cover a call that
+// the policy asks about, the stage grants decides. Deny and ask rules, and the checks of
+// secrets and of nod's own files, outrank the permissions.
 func (e *intake) checkCallPermissions(s *askState) result {
 	if s.rules.policy == nil {
 		return result{}
@@ -130,9 +131,9 @@ func (e *intake) checkCallPermissions(s *askState) result {
 	return result{}
 }
 
-// checkGrants allows a tool call that would otherwise be asked, if standing answers of
-// its session or agent, or the session's permissions, cover it. Deny and ask rules
-// outrank them.
+// checkGrants allows a tool call about which a person would be asked otherwise, if standing
+// answers of its session or agent, or the session's permissions, cover the call. Deny and ask
+// rules outrank both.
 func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 	if s.request.Kind != schemas.KindToolCall || s.rules.policy == nil || s.permissions.asks {
 		return result{}, nil
@@ -200,9 +201,9 @@ func complete(r *schemas.Request) error {
 	return nil
 }
 
-// checkPermissionRequest checks a request for permissions, with the order of checks and
-// the error texts that agents rely on. If the session already holds the permissions, the
-// request is allowed at once.
+// checkPermissionRequest checks a request for permissions. Agents rely on the order of the
+// checks and on the error texts. If the session already holds the permissions, the request is
+// allowed at once.
 func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (result, error) {
 	r := &s.request
 	id, holder, err := e.holder(ctx, s)
@@ -210,7 +211,7 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 		return result{}, err
 	}
 	s.permissions.holder = id
-	if !r.Rejoin { // otherwise the request may already have been shown or decided
+	if !r.Rejoin { // not for a request that is sent again: it may already have been shown or decided
 		if _, err := e.chooseForeground(ctx, s); err != nil {
 			return result{}, err
 		}
@@ -240,8 +241,8 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 	return result{outcome: decided, verdict: policy.Verdict{Effect: policy.Allow, Rule: "already granted", Risk: schemas.RiskLow}, basis: rests}, nil
 }
 
-// holder returns the session that a request for permissions is for: its own, or
-// another of the same agent that action_details.agent_id names.
+// holder returns the id and the entitlements of the session that a request for permissions is
+// for: its own, or another of the same agent that action_details.agent_id names.
 func (e *intake) holder(ctx context.Context, s *askState) (id string, holds entitlements, err error) {
 	var details struct {
 		AgentID string `json:"agent_id"`
@@ -259,8 +260,8 @@ func (e *intake) holder(ctx context.Context, s *askState) (id string, holds enti
 	return details.AgentID, other, err
 }
 
-// markRouteFailed records that a prompt could not be shown on one route, and reports
-// whether no other route is left.
+// markRouteFailed stores that a prompt could not be shown on one route. last reports whether
+// the request is pending and all its routes have failed.
 func (e *effects) markRouteFailed(ctx context.Context, entry bus.Entry, connector, recipient string) (_ bus.Entry, last bool, err error) {
 	left := false
 	entry, err = e.life.update(ctx, entry, func(rec *schemas.Record) bool {
@@ -279,8 +280,8 @@ func (e *effects) markRouteFailed(ctx context.Context, entry bus.Entry, connecto
 	return entry, err == nil && !left && !entry.Record.Terminal(), err
 }
 
-// cancelUnreachable cancels a request for permissions that cannot be shown to any
-// approver. A request of another kind stays pending: the inboxes list it.
+// cancelUnreachable cancels a request for permissions that cannot be shown to any approver. A
+// request of another kind stays pending, because approvers can still find it in an inbox.
 func (e *effects) cancelUnreachable(ctx context.Context, entry bus.Entry, reason string) error {
 	r, err := requestOf(&entry.Record)
 	if err != nil || r.Kind != schemas.KindPermission {

@@ -19,37 +19,38 @@ import (
 //  2. rules: the policy allows, asks or denies. Its denial is final, and its allow too,
 //     unless the session is managed.
 //
-// By the permissions and standing answers of the session and its agent. An engine knows
-// them from a moment ago, so an allow is confirmed at the store before it counts:
+// By the permissions and standing answers of the session and its agent. They come from a
+// cache that may be a moment old, so an allow is confirmed at the store before it counts:
 //
 //  3. permissions: a managed session's permissions allow the calls that they cover; other
 //     calls need a person. A request for permissions that the session has is allowed.
-//  4. grants: if the policy asks, standing answers for more than one call allow the call,
-//     and so do the permissions of the session.
+//  4. grants: if the policy asks, standing answers for more than one call, or the session's
+//     permissions, allow the calls that they cover.
 //
 // By a person's answer to the same call, read from the store:
 //
 //  5. denial: a remembered denial denies the call.
-//  6. approval: an approval whose agent had stopped waiting allows the call, once.
+//  6. approval: an approval that came after the agent had stopped waiting allows the call,
+//     once.
 //
 // If no stage has decided, a person is asked. Each stage adds its part to the pending
 // record, or refuses the request with an error:
 //
 //  7. admission: a session with too many pending requests gets no more.
-//  8. foreground: a background session asks in the place of its agent's session that was
-//     active last; without one, the request is refused.
+//  8. foreground: the request of a background session is shown in the foreground session of
+//     the same agent and user that was active last; if there is none, it is refused.
 //  9. routing: the approvers who may decide, and their channels; if no approver can be
 //     reached, the request is refused.
 //  10. reaches: the rules or permissions that an answer may allow beyond this call.
 //  11. deadline: the time limit, which depends on the session and on whether an approver
-//     is there.
-//  12. turn: phones and chats show the request at once, after the approver who is there
+//     is at it.
+//  12. turn: phones and chats show the request at once, after the approver at the session
 //     had time to answer, or after earlier requests of the session.
-//  13. joining: the record is stored. An identical pending call becomes the question of
-//     both, and this request its waiter; otherwise the request is a question of its own.
+//  13. joining: the record is stored. If an identical call is pending, this request becomes
+//     a waiter of its question; otherwise it is a question of its own.
 //
 // A request that its agent may have sent before is checked like any other. Its record, or
-// its decision in the log, then comes before the verdict; see rejoin.
+// its decision in the log, then takes precedence over the verdict; see rejoin.
 var stages = []stage{
 	{"frozen", fromMemory, (*intake).checkFrozen},
 	{"rules", fromMemory, (*intake).checkRules},
@@ -66,7 +67,7 @@ var stages = []stage{
 	{"joining", asking, (*intake).storePending},
 }
 
-// stage is one step of a request's way through the engine.
+// stage is one of the checks that a request passes, in the order of stages.
 type stage struct {
 	name  string
 	phase phase
@@ -110,7 +111,7 @@ type askState struct {
 	agentRequest
 	settings settingsSnapshot // in force when the request came
 	freezes  *freezeSnapshot  // in force when the request came
-	managed  bool             // the session has permissions of its own, as far as this engine knows
+	managed  bool             // the session has permissions of its own, according to this engine's cache
 	verdict  policy.Verdict   // of the stages that have run
 
 	frozen      *schemas.Freeze   // set by frozen: the freeze that denies the request
@@ -126,8 +127,8 @@ type askState struct {
 type rulesResult struct {
 	verdict policy.Verdict
 	call    policy.Call     // the request as the policy sees it
-	policy  *policy.Policy  // the rules behind the verdict; nil if these may be out of date
-	updated json.RawMessage // the input to run instead of the agent's; nil keeps that
+	policy  *policy.Policy  // the rules; nil if they deny the call, may be out of date, or cannot be read
+	updated json.RawMessage // the input to run instead of the agent's; nil keeps the agent's
 }
 
 // attendance is the state of a session at the time of a request: its input lock and its
@@ -149,13 +150,15 @@ type promptPlan struct {
 	entry      bus.Entry     // the record as stored
 }
 
-// timeLimit is how long a request may wait, and the tier that sets this time.
+// timeLimit is how long a request may wait, and the tier of the timeout policy that sets this
+// time.
 type timeLimit struct {
 	tier    schemas.Tier
 	timeout time.Duration
 }
 
-// foreground is the session in whose place a background session asks; zero is none.
+// foreground is the session that shows the request of a background session. The zero value
+// means that there is none.
 type foreground struct {
 	session string
 	lock    *schemas.Lock // its input lock; nil if no client holds it
@@ -181,8 +184,8 @@ func (e *intake) runStages(ctx context.Context, s *askState, p phase) (result, e
 	return result{}, nil
 }
 
-// check runs the stages that may decide a request without a person. It stores the verdict
-// and the request's digest in s. It computes the digest while it reads the store.
+// check runs the stages that may decide a request without a person, and stores the verdict
+// and the request's digest in s. It computes the digest while it waits for the store.
 func (e *intake) check(ctx context.Context, s *askState) error {
 	r, err := e.runStages(ctx, s, fromMemory)
 	if err != nil {
@@ -195,7 +198,7 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 	if err := s.identify(); err != nil { // while the store is read
 		return err
 	}
-	if _, err := s.sameness(); err != nil { // most stages that follow need it
+	if _, err := s.sameness(); err != nil { // computed here too: most of the following stages need it
 		return err
 	}
 	if s.held, s.attendance, err = entitlements(); err != nil {
@@ -211,8 +214,8 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 	return err
 }
 
-// confirmTries is how often a request is checked while its entitlements keep changing.
-// After that a person is asked.
+// confirmTries is how many times a request is checked if its entitlements change each time.
+// After the last one a person is asked.
 const confirmTries = 3
 
 // checkEntitlements runs the stages that use entitlements. An allow is confirmed at the

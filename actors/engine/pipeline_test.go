@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stageBench is an engine without stores, and a request on its way through its stages.
+// stageBench has an engine without stores, and a request that passes the engine's stages.
 type stageBench struct {
 	*require.Assertions
 	t *testing.T
@@ -58,7 +58,7 @@ func newStageBench(t *testing.T, settings, command string) *stageBench {
 	return b
 }
 
-// runs runs one stage as the runner does.
+// runs runs one stage and keeps its verdict, as runStages does.
 func (b *stageBench) runs(name string) result {
 	b.t.Helper()
 	i := slices.IndexFunc(stages, func(st stage) bool { return st.name == name })
@@ -71,7 +71,7 @@ func (b *stageBench) runs(name string) result {
 	return r
 }
 
-// refuses runs one stage that is to refuse the request.
+// refuses runs one stage, which must refuse the request with this code.
 func (b *stageBench) refuses(name string, code schemas.Code) {
 	b.t.Helper()
 	i := slices.IndexFunc(stages, func(st stage) bool { return st.name == name })
@@ -128,8 +128,8 @@ func TestAStageEndsItsPhase(t *testing.T) {
 	require.Equal(t, []string{"asks", "no opinion", "allows"}, ran)
 }
 
-// An allow whose basis does not hold any more is checked again by new entitlements, and
-// after confirmTries a person is asked.
+// If the basis of an allow has changed, the entitlements are read and the request is checked
+// again. After confirmTries a person is asked.
 func TestAnAllowIsConfirmed(t *testing.T) {
 	b := newStageBench(t, stageSettings, "git push")
 	b.e.clock.wall = time.Now
@@ -265,7 +265,7 @@ func TestStageDenial(t *testing.T) {
 	b.Equal(goOn, b.runs("denial").outcome, "it has expired")
 }
 
-// Using an approval up takes the store: see TestAnApprovalIsUsedByOne.
+// TestAnApprovalIsUsedByOne tests, with a store, that an approval allows only one call.
 func TestStageApproval(t *testing.T) {
 	b := newStageBench(t, stageSettings, "unheard-of x")
 	b.Equal(goOn, b.runs("approval").outcome)
@@ -282,7 +282,7 @@ func TestStageAdmission(t *testing.T) {
 	b.refuses("admission", schemas.CodeForbidden)
 }
 
-// Finding another session takes the store.
+// This session is not in the background, so the stage needs no store to find another one.
 func TestStageForeground(t *testing.T) {
 	b := newStageBench(t, stageSettings, "git push")
 	b.Equal(goOn, b.runs("foreground").outcome)
@@ -353,7 +353,8 @@ func TestStageTurn(t *testing.T) {
 	b.Equal(schemas.EventDeadline, b.s.plan.next.Kind, "no phone or chat shows it")
 }
 
-// Identical calls have the same question; a call with other routes has another.
+// Identical calls have the same question token. Another command or other routes make another
+// token.
 func TestStageJoiningNamesTheQuestion(t *testing.T) {
 	token := func(command, id, recipient string) string {
 		b := newStageBench(t, stageSettings, command)

@@ -13,8 +13,8 @@ import (
 func lockKey(session string) string           { return "lock." + session }
 func clientKey(session, client string) string { return "client." + session + "." + client }
 
-// presence handles a client's sign of life or its use of the session's input lock, and
-// replies with the holder of the lock.
+// presence renews or ends a client's lease, takes or releases the session's input lock for
+// the client, and replies with the holder of the lock.
 func (e *connectors) presence(ctx context.Context, c *caller, p *schemas.Presence) (schemas.Lock, error) {
 	approver, err := e.approver(ctx, c.name, p.From.UserID)
 	if err != nil {
@@ -38,7 +38,7 @@ func (e *connectors) presence(ctx context.Context, c *caller, p *schemas.Presenc
 	}
 }
 
-// mayLock refuses a session's lock to a person who may decide about no request of its
+// mayLock returns FORBIDDEN if the settings let a person decide no request of the session's
 // agent. Limits by project, host and risk depend on the request: see approverPresent.
 func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session string) error {
 	if len(who.For.Agents) == 0 {
@@ -58,9 +58,9 @@ func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session
 	return nil
 }
 
-// lock returns the input lock that counts for a request, or nil: for a background
-// session's request the lock of the foreground session that shows it, and otherwise its
-// own session's.
+// lock returns the input lock of the session that shows the request, or nil if no client
+// holds it. That is the request's own session or, for a background session, the foreground
+// session.
 func (s *askState) lock() *schemas.Lock {
 	if s.plan.foreground.session != "" {
 		return s.plan.foreground.lock
@@ -80,7 +80,8 @@ func (s *askState) approverPresent() bool {
 	return i >= 0 && mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk)
 }
 
-// updateLock applies one operation. After ErrMoved it has to be repeated.
+// updateLock renews or ends the client's lease, applies its operation to the lock, and returns
+// the lock. After ErrMoved the caller has to repeat it.
 func (e *connectors) updateLock(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
 	if err := e.renewClient(ctx, p, mine); err != nil {
 		return mine, err

@@ -19,21 +19,21 @@ import (
 type ProjectRules interface {
 	// Tighten returns p with the rules of the projects at dirs, which can only make it
 	// stricter. After an error some rules are unknown, and a call there must not be
-	// allowed without a person.
+	// allowed without a person. Several goroutines may call Tighten at the same time.
 	Tighten(p *policy.Policy, dirs ...string) (*policy.Policy, error)
 }
 
 const (
-	// maxProjectFile bounds the size of a project's settings.
+	// maxProjectFile bounds the size of a project's settings, in bytes.
 	maxProjectFile = 64 << 10
 	// maxProjects bounds the files that are cached.
 	maxProjects = 256
 )
 
 // ProjectFiles reads .nod/settings.json in directories and in all directories above them,
-// so that a call in a subdirectory is under its project's rules. It ignores their allow
-// rules and presets, and every setting but permissions. The zero ProjectFiles is ready to
-// use. It reads a file again when the file's time or size changes.
+// so that a call in a subdirectory is under its project's rules. It ignores allow rules and
+// presets in them, and all settings except permissions. The zero ProjectFiles is ready to
+// use. It reads a file again if the file's time or size has changed.
 type ProjectFiles struct {
 	// Channels describe the settings of people connectors, as in Options: a file that names
 	// another connector is not valid.
@@ -52,7 +52,8 @@ type projectFile struct {
 	err     error
 }
 
-// Tighten applies every such file to p. It ignores directories that are not absolute.
+// Tighten applies to p the settings files in dirs and in all directories above them. It
+// ignores directories that are not absolute.
 func (f *ProjectFiles) Tighten(p *policy.Policy, dirs ...string) (*policy.Policy, error) {
 	var all []string
 	for _, dir := range dirs {

@@ -19,8 +19,8 @@ const (
 	releaseLast  = 10 * time.Minute
 )
 
-// maxOpen bounds the pending requests of a session. It may be exceeded by the requests
-// that other engines add while this engine uses a remembered count.
+// maxOpen bounds the pending questions of a session. It may be exceeded by the questions
+// that other engines add while this engine uses a cached count.
 const maxOpen = 4096
 
 // goesToCarriers reports whether a request has a route to a phone or chat that has not
@@ -38,10 +38,10 @@ func createdAt(rec *schemas.Record) time.Time {
 	return at.Add(-time.Duration(wait) * time.Second)
 }
 
-// releaseAt returns the next event of a question that stays held back after a check of
-// its turn: another check when its waiting time has doubled, or its deadline. It adds up
-// to half of the wait, different for each question, so that the checks of many questions
-// do not coincide.
+// releaseAt returns the next event of a question that stays held back after its turn was
+// checked at the time looked: another check when its waiting time has doubled, or its
+// deadline if that comes first. It adds up to half of the wait, different for each question,
+// so that the checks of many questions do not coincide.
 func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	wait := min(max(looked.Sub(createdAt(rec)), releaseFirst), releaseLast)
 	if share, err := strconv.ParseUint(rec.Digest[:min(4, len(rec.Digest))], 16, 16); err == nil {
@@ -53,8 +53,8 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// unreachedEvent returns the release or escalation that a request was still waiting for
-// when it was decided, or nil. If there is one, phones and chats have not shown the
+// unreachedEvent returns the release or escalation that had not happened when a request was
+// decided, or nil if there is none. If there is one, phones and chats have not shown the
 // request, and do not get its outcome.
 func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
@@ -63,14 +63,15 @@ func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	return nil
 }
 
-// noRecord reports whether a record is missing or unreadable. An unreadable record cannot
-// be allowed, is logged by the outbox, and must not stop the handling of other records.
+// noRecord reports whether err means that a record is missing or unreadable. No answer can
+// allow the request of an unreadable record; the outbox logs it, and it must not stop the
+// handling of other records.
 func noRecord(err error) bool {
 	return errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrUnreadable)
 }
 
-// itsTurn reports whether a question is one of the oldest of its session, as many as
-// phones and chats show at a time.
+// itsTurn reports whether phones and chats may show a question now: they show only a limited
+// number of a session's questions at a time, the oldest first.
 func (e *effects) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 || !goesToCarriers(&entry.Record) {
@@ -80,8 +81,8 @@ func (e *effects) itsTurn(ctx context.Context, entry bus.Entry) (bool, error) {
 	return e.lines.of(session).among(ctx, e, entry, limit)
 }
 
-// releaseNext shows the next question of a session after one has ended. It may be called
-// again.
+// releaseNext shows the next question of a session after one has ended. Repeating the call
+// does no harm.
 func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 	if !goesToCarriers(&ended.Record) {
 		return nil
@@ -89,8 +90,8 @@ func (e *effects) releaseNext(ctx context.Context, ended bus.Entry) error {
 	return e.freePlace(ctx, ended.Key, heldBack(&ended.Record))
 }
 
-// freePlace shows the next question of a session when another one is no longer on phones
-// and chats.
+// freePlace shows the next question of a session when phones and chats no longer show the
+// question under key. held reports whether that question was still held back.
 func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	limit := e.settings.now().settings.OpenPrompts()
 	if limit == 0 {
@@ -100,9 +101,8 @@ func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	return e.lines.of(session).leave(ctx, e, key, held, limit)
 }
 
-// countOpen sets up the counts of pending questions. If a session turns out to be small,
-// its first questions are shown: they may have been held back because of others that have
-// ended.
+// countOpen sets up the counts of pending questions. If a session turns out to be small, its
+// first questions are shown, because an outdated count may have held them back.
 func (e *effects) countOpen() {
 	e.counts.count = e.store.Records.CountPending
 	e.counts.limit = func() int { return e.settings.now().settings.OpenPrompts() }
@@ -122,9 +122,9 @@ func (e *effects) countOpen() {
 type releaseResult int
 
 const (
-	notInLine  releaseResult = iota // it has ended, or has no route to a phone or chat
-	wasShown                        // it was not held back
-	isReleased                      // it was held back until now
+	notInLine  releaseResult = iota // the question has ended, or has no route to a phone or chat
+	wasShown                        // the question was not held back
+	isReleased                      // the question was held back until now
 )
 
 // release shows a question that was held back. If the record changes meanwhile, release

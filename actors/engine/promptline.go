@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// maxLines bounds the sessions whose lines are kept; any may be forgotten.
+	// maxLines bounds the sessions whose lines are cached. A line that was dropped is read
+	// again.
 	maxLines = 256
-	// verifiedFor is how long the cached front of a line is used without a check, when a
-	// question that is held back checks its turn. A question that ends leaves the line at
-	// once.
+	// verifiedFor is how long the first places of a cached line are used, to decide whether
+	// a question has its turn, before their records are read again.
 	verifiedFor = 2 * time.Second
 )
 
@@ -43,30 +43,30 @@ func (ls *promptLines) of(session string) *promptLine {
 
 // promptLine caches a session's pending questions, the oldest first, so that each record
 // of a long line is read once and not whenever a question ends. Other engines release
-// questions too, so the first places are checked against the store when the cache may be
-// outdated. Only the records say which questions are shown.
+// questions too, so the first places are compared with the store when the cache may be
+// outdated. The records alone, and not this cache, store which questions are shown.
 type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // keys that have left since the line was last processed; true: held back
-	busy  bool            // a goroutine processes the line, and will process these keys too
+	left  map[string]bool // keys of questions that have left since the last drop; true: held back
+	busy  bool            // a goroutine processes the line, and will process left too
 	front sync.Mutex
 
 	places   []linePlace // guarded by front
 	verified time.Time
 }
 
-// linePlace is one question in the line, since its creation.
+// linePlace is one question in the line; since is the time of its creation.
 type linePlace struct {
 	key   string
 	since time.Time
 	shown bool // not held back when its record was last read
 }
 
-// leave removes a question from the line, and shows the questions that come to the front.
-// If another goroutine is processing the line, that goroutine does both; if it fails, the
-// timers of the questions held back show them.
+// leave removes a question from the line, and shows the questions that move up to the first
+// limit places. If another goroutine is processing the line, that goroutine does both. After
+// an error, the timers of the questions that are held back show them.
 func (l *promptLine) leave(ctx context.Context, e *effects, key string, held bool, limit int) error {
 	if !l.begin(key, held) {
 		return nil
@@ -97,8 +97,8 @@ func (l *promptLine) showFirst(ctx context.Context, e *effects, limit int) error
 	return l.advance(ctx, e, limit)
 }
 
-// begin adds a question that has left, and reports whether the caller must process the
-// line. If it returns false, another goroutine does so.
+// begin notes that a question has left the line, and reports whether the caller must process
+// the line. If it returns false, another goroutine processes the line.
 func (l *promptLine) begin(key string, held bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,8 +111,8 @@ func (l *promptLine) begin(key string, held bool) bool {
 	return begins
 }
 
-// end marks the line as no longer processed, unless more questions have left it and
-// failed is false. It reports whether it did.
+// end marks the line as no longer processed and returns true. If more questions have left the
+// line meanwhile and failed is false, it returns false, and the caller must process them.
 func (l *promptLine) end(failed bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,7 @@ func (l *promptLine) end(failed bool) bool {
 	return !l.busy
 }
 
-// advance shows the first limit questions of the line, as far as they are held back.
+// advance shows those of the first limit questions of the line that are held back.
 func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	l.front.Lock()
 	defer l.front.Unlock()
@@ -154,7 +154,7 @@ func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 			continue
 		}
 		l.places[i].shown = true
-		if result == wasShown && !verified { // another engine has released it, after a question there ended
+		if result == wasShown && !verified { // another engine has released it, so more questions may have ended there
 			if err := l.verify(ctx, e, limit); err != nil {
 				return err
 			}
@@ -185,14 +185,14 @@ func (l *promptLine) among(ctx context.Context, e *effects, entry bus.Entry, lim
 	return slices.ContainsFunc(first, func(p linePlace) bool { return p.key == entry.Key }), nil
 }
 
-// drop removes the questions that have left. stale means that another engine had shown
-// one of them: more questions may have ended on that engine.
+// drop removes the questions that have left. stale reports whether another engine had shown
+// one of them: then more questions may have ended on that engine.
 func (l *promptLine) drop() (stale bool) {
 	l.mu.Lock()
 	left := l.left
 	l.left = nil
 	l.mu.Unlock()
-	shown := 0 // of the questions that have left
+	shown := 0 // questions that have left and that another engine had shown
 	for _, held := range left {
 		if !held {
 			shown++
@@ -208,8 +208,8 @@ func (l *promptLine) drop() (stale bool) {
 	return shown > 0
 }
 
-// list replaces the line by the session's pending questions. It reads the record of each
-// question that is not cached as held back.
+// list replaces the line by the session's pending questions. It reads their records, except
+// for the questions that the cache has as held back.
 func (l *promptLine) list(ctx context.Context, e *effects) error {
 	keys, err := e.store.Records.Pending(ctx, l.session)
 	if err != nil {
@@ -219,7 +219,7 @@ func (l *promptLine) list(ctx context.Context, e *effects) error {
 	for _, p := range l.places {
 		known[p.key] = p
 	}
-	found := make([]linePlace, len(keys)) // an empty key is not in line
+	found := make([]linePlace, len(keys)) // an empty place belongs to a question that is not in line
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		if p, ok := known[keys[i]]; ok && !p.shown {
@@ -243,8 +243,7 @@ func (l *promptLine) list(ctx context.Context, e *effects) error {
 	return nil
 }
 
-// verify reads the records of the first limit questions, and removes the questions that
-// have ended.
+// verify reads the records of the first limit questions, and removes those that have ended.
 func (l *promptLine) verify(ctx context.Context, e *effects, limit int) error {
 	first := l.places[:min(limit, len(l.places))]
 	gone := make([]bool, len(first))

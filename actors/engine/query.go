@@ -15,7 +15,7 @@ import (
 )
 
 // pageSize is the number of requests on a page if the query names no limit. Each page
-// costs a consumer, so few large pages are cheaper than many small ones.
+// costs the broker a consumer, so few large pages are cheaper than many small ones.
 const pageSize = 500
 
 // readAtOnce bounds the records that are read at the same time.
@@ -33,15 +33,14 @@ func (e *connectors) listPending(ctx context.Context, c *caller, q *schemas.Quer
 	return e.listRequests(ctx, c, q, false)
 }
 
-// listHistory lists the decided requests that have a record, for as long as it is kept:
-// those decided by people, by a deadline or by a withdrawal, and those decided by rules
-// if the agent may have sent the request before.
+// listHistory lists the decided requests whose record is still kept, in pages. A request that
+// was decided at once has a record only if its agent may have sent it before.
 func (e *connectors) listHistory(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	return e.listRequests(ctx, c, q, true)
 }
 
-// listRequests replies with a page of the decided or of the pending requests: at most as
-// many as the query asks for and as fit into one message.
+// listRequests replies with a page of the decided or of the pending requests. The page has at
+// most as many requests as the query asks for, and no more than fit into one message.
 func (e *connectors) listRequests(ctx context.Context, c *caller, q *schemas.Query, decided bool) (schemas.Page, error) {
 	found, more, err := e.scanPage(ctx, q, decided)
 	if err != nil {
@@ -94,8 +93,8 @@ func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided boo
 	return found[:min(limit, len(found))], more, nil
 }
 
-// cursor returns the Next of a page: the revision of its last record. Clients send it
-// back unchanged.
+// cursor returns the Next of a page: the revision of its last record, in decimal. Clients send
+// it back unchanged.
 func cursor(last bus.Found) string { return strconv.FormatUint(last.Revision, 10) }
 
 func afterCursor(after string) (revision uint64, err error) {
@@ -111,8 +110,8 @@ func afterCursor(after string) (revision uint64, err error) {
 // pageBytes bounds the size of a page's prompts, because a page is one message.
 const pageBytes = schemas.MaxPayloadBytes - 8<<10
 
-// fillPage reads the records of a page from the leader, as many as fit into one message.
-// If some do not fit, the next page begins with them.
+// fillPage reads the records of a page from the stream's leader, as many as fit into one
+// message. If some do not fit, the next page begins with the first of them.
 func (e *connectors) fillPage(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
 	size := 0
 	for len(found) > 0 {
@@ -162,8 +161,9 @@ func keysOf(found []bus.Found) []string {
 	return keys
 }
 
-// readPrompts returns the prompts of the records under keys, in the same order. A prompt
-// is nil if its record is gone, or is not visible to the connector and recipient.
+// readPrompts returns the prompts of the records under keys, in the same order. A prompt is
+// nil if its record is gone or unreadable, is not visible to the connector and recipient, or is
+// pending and has joined a question.
 func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, recipient string) ([]*schemas.Prompt, error) {
 	found := make([]*schemas.Prompt, len(keys))
 	errs := make([]error, len(keys))
@@ -194,7 +194,7 @@ func visible(rec *schemas.Record, connector, recipient string) bool {
 }
 
 // show replies with one request, named by its id or by a prefix that is unique among all
-// records.
+// records. If the request is pending and has joined a question, it shows the question.
 func (e *connectors) show(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	keys, err := e.matchingKeys(ctx, q)
 	if err != nil {
@@ -230,8 +230,8 @@ func (e *connectors) show(ctx context.Context, c *caller, q *schemas.Query) (sch
 	return schemas.Page{Type: schemas.TypePage, Prompts: prompts, Now: e.clock.now()}, nil
 }
 
-// asQuestions replaces, in keys, each request that waits for another request's question
-// by that question.
+// asQuestions replaces, in keys, the key of each pending request that has joined a question by
+// the key of that question.
 func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 	for i, key := range keys {
 		entry, err := e.store.Records.Get(ctx, key)
@@ -249,9 +249,9 @@ func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// matchingKeys returns the keys that a query may mean. Agents choose ids, and one id may
-// be a prefix of another, which a list shortens to the same text. Without a session, even
-// a whole id therefore matches every id that begins with it.
+// matchingKeys returns the keys that a query may mean. One id may be a prefix of another,
+// because agents choose them, and a list may show both shortened to the same text. If the
+// query names no session, a whole id therefore also matches every id that begins with it.
 func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)
@@ -277,11 +277,11 @@ func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]stri
 	return keys, err
 }
 
-// someKeys bounds the requests that are counted for an ambiguous id.
+// someKeys bounds the number of requests that the error about an ambiguous id can report.
 const someKeys = 20
 
 func (e *connectors) showSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
-	if !schemas.Inbox(c.name) { // a session holds grants, and messages to agents
+	if !schemas.Inbox(c.name) { // a reply contains grants and people's messages to agents
 		return schemas.Session{}, schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into sessions")
 	}
 	var s schemas.Session

@@ -17,20 +17,20 @@ const (
 	// maxWaiters bounds the waiters of a question, so that its record, with any answer,
 	// fits into one message. The next identical call opens another question.
 	maxWaiters = 64
-	// holderPause is the pause before another reading of a question's record, if its lock
-	// is taken and the record is not stored yet.
+	// holderPause is the pause before a question's record is read again, if its lock is
+	// taken and the record is not stored yet.
 	holderPause = 10 * time.Millisecond
-	// firesSoon is the time within which a new question's timer may fire before the
-	// record is stored.
+	// firesSoon bounds the time between arming a new question's timer and storing its
+	// record. A timer that fires within this time may find no record.
 	firesSoon = 500 * time.Millisecond
 )
 
 // errFull means that a question has maxWaiters waiters.
 var errFull = errors.New("the question has too many waiters")
 
-// questionToken returns the token that identical calls share: calls of a session with the
-// same effect, the same options and the same routes. A request that is not a tool call
-// has no token, and is a question of its own.
+// questionToken returns the token that identical calls of a session share: calls with the
+// same Sameness, options, risk, routes and foreground session. A request that is not a tool
+// call has no token, and is a question of its own.
 func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if s.request.Kind != schemas.KindToolCall {
 		return "", nil
@@ -53,17 +53,16 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	return bus.QuestionToken(hex.EncodeToString(sum[:20])), nil
 }
 
-// waiterOf returns the entry's own request as a waiter.
+// waiterOf returns a waiter for the entry's own request.
 func waiterOf(entry *bus.Entry) schemas.Waiter {
 	rec := &entry.Record
 	return schemas.Waiter{PendingID: ownID(entry), Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}
 }
 
-// place stores a pending request at the entry's revision, as a waiter of an identical
-// call's question, or as a question of its own. The question's timer is the lock: of
-// identical calls that arrive at the same time, on any engines, one gets the lock, and
-// the others join its question. ErrMoved means that the record has changed since the
-// caller read it.
+// place stores a pending request, as a waiter of an identical call's question, or as a
+// question of its own. The question's timer is the lock: of identical calls that arrive at
+// the same time, on any engines, one gets the lock, and the others join its question. place
+// returns ErrMoved if the record is not at the entry's revision.
 func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	for {
 		own := e.asQuestion(entry)
@@ -87,7 +86,7 @@ func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, err
 	}
 }
 
-// asQuestion returns the entry as a new question.
+// asQuestion returns the entry changed into a question with only its own request as a waiter.
 func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 	rec := &entry.Record
 	rec.Joined, rec.Waiters = "", []schemas.Waiter{waiterOf(&entry)}
@@ -98,9 +97,9 @@ func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 	return entry
 }
 
-// placeWithHolder stores a request whose lock another request holds. done is false if the
-// caller must try again, because the holder is gone, or because own is now to be stored
-// as a question without the lock.
+// placeWithHolder stores the request own, whose lock another request holds. If done is false,
+// the caller must place the returned entry instead, because the holder is gone or not stored
+// yet, or because that entry becomes a question without the lock.
 func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bus.Held) (_ bus.Entry, done bool, err error) {
 	session, _ := schemas.SplitKey(own.Key)
 	if held.PendingID == "" {
@@ -149,8 +148,8 @@ func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.Held)
 	return own, true, err
 }
 
-// keepArmed arms the timer of a question that was just stored, in case the timer fired
-// before the record was stored, and was dropped because there was no record.
+// keepArmed arms the timer of a question that was just stored, if the timer may have fired
+// before: an engine drops a fired timer that has no record.
 func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
 	if question.Record.NextEvent.At.Sub(e.clock.now()) > firesSoon {
 		return nil
@@ -162,8 +161,8 @@ func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
 	return err
 }
 
-// retire takes the lock from a pending question, which continues without it. The next
-// identical call opens another question.
+// retire takes the lock from a pending question. The question stays pending without the lock,
+// and the next identical call opens another question.
 func (e *recordLife) retire(ctx context.Context, question bus.Entry) (bus.Entry, error) {
 	next := question
 	next.Record.Question = ""
@@ -177,9 +176,9 @@ func (e *recordLife) retire(ctx context.Context, question bus.Entry) (bus.Entry,
 	})
 }
 
-// join stores a request whose decision comes from a question's record, and adds it to
-// that question's waiters. It writes the request's own record first, so that a decision
-// of the question counts only for an id that is bound to this request.
+// join stores a request as joined to a question, and adds it to the question's waiters. It
+// writes the request's own record first, so that the question never decides an id that some
+// other request could still take.
 func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry, done bool, err error) {
 	w := waiterOf(&own)
 	_, own.Record.Joined = schemas.SplitKey(question.Key)
@@ -194,9 +193,9 @@ func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.E
 	return own, true, err
 }
 
-// addWaiter adds a call to a pending question. If the agent of an earlier waiter has
-// stopped waiting, the call counts as that one asked again, and replaces it. ErrMoved
-// means that the question has ended or lost its lock, errFull that it has maxWaiters.
+// addWaiter adds a call to a pending question. If the agent of an earlier waiter has stopped
+// waiting, the new call counts as that waiter's call asked again, and replaces the waiter.
+// ErrMoved means that the question has ended or lost its lock, errFull that it has maxWaiters.
 func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) error {
 	token := question.Record.Question
 	_, _, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
@@ -227,15 +226,15 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 	return err
 }
 
-// replacedDecision returns the decision for a detached waiter that the same call under
-// the id as has replaced.
+// replacedDecision returns the decision that withdraws a detached waiter, because the agent
+// has sent the same call again under the id as.
 func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)
 }
 
-// keepTimer adjusts a question's deadline and next event to its waiters, and arms the
-// timer for it. The caller then writes the record.
+// keepTimer changes a question's deadline and next event to fit its waiters, and arms the
+// timer for that event. The caller then writes the record.
 func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	rec := &entry.Record
 	extendDeadline(rec)
@@ -252,8 +251,8 @@ func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	return e.store.Records.Arm(ctx, &first)
 }
 
-// withEarliestEvent returns the entry with NextEvent set to the event to arm its timer
-// for: its next event, or an earlier deadline of a waiter.
+// withEarliestEvent returns the entry with NextEvent set to the event for which its timer must
+// be armed: its next event or, if that is earlier, the first deadline of a waiter.
 func withEarliestEvent(entry bus.Entry) bus.Entry {
 	if first := deadlineOf(&entry.Record); first.At.Before(entry.Record.NextEvent.At) {
 		entry.Record.NextEvent = &first
@@ -285,9 +284,9 @@ func deadlineOf(rec *schemas.Record) schemas.Event {
 	return schemas.Event{At: at, Kind: schemas.EventDeadline}
 }
 
-// lookUp returns the record that decides an entry's request, and its decision if there is
-// one. If the question has ended without deciding it, the request becomes a question of
-// its own.
+// lookUp returns the record that decides an entry's request, and the decision about that
+// request, or nil if it is pending. If the request has joined a question that has ended
+// without deciding it, the request becomes a question of its own.
 func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	session, id := schemas.SplitKey(entry.Key)
 	for {
@@ -308,8 +307,8 @@ func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.
 			}
 			if !question.Record.Terminal() {
 				// A server that slept and lost its leadership may reply with a version
-				// from before the request joined. Such a server cannot store anything, so
-				// that a write detects the old version.
+				// from before the request joined. Writing the record unchanged detects
+				// this, because such a server cannot store anything.
 				_, err = e.store.Records.Update(ctx, question)
 				if errors.Is(err, bus.ErrMoved) {
 					continue
@@ -330,9 +329,9 @@ func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.
 	}
 }
 
-// followWaiters writes a question's decisions into the records of its other requests, so
-// that these records are kept and listed like any other. A request that the question
-// leaves undecided becomes a question of its own.
+// followWaiters writes a question's decisions into the records of the requests that have
+// joined it, so that these records are kept and listed like any other. A request that the
+// question has left undecided becomes a question of its own.
 func (e *recordLife) followWaiters(ctx context.Context, question bus.Entry) error {
 	session, own := schemas.SplitKey(question.Key)
 	for i := range question.Record.Waiters {

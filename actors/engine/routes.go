@@ -15,8 +15,8 @@ func (e *intake) route(ctx context.Context, s *askState) (_ result, err error) {
 	return result{}, err
 }
 
-// routes returns the routes to all approvers who may decide about a request. If the
-// request cannot be shown to any approver, it returns an error that names the fix.
+// routes returns the routes to all approvers who may decide about a request. If no such
+// approver can be reached, it returns UNDELIVERABLE with a message that names the fix.
 func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, error) {
 	var routes []schemas.Route
 	inbox := false

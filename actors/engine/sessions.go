@@ -14,15 +14,16 @@ import (
 const (
 	// sessionKept is how long a session is kept after its last request.
 	sessionKept = 60 * 24 * time.Hour
-	// sessionFresh is how old the stored time of a session's last request may become.
+	// sessionFresh is how old the stored time of a session's last request may become
+	// before a request stores a new one.
 	sessionFresh = 24 * time.Hour
 )
 
 func sessionKey(session string) string { return "session." + session }
 
-// claimSession reads a session. If no agent has it, it becomes the agent's; if it has no
-// user, it gets the given one, which not every call names. Once a day it stores that the
-// session is in use.
+// claimSession returns a session, which may belong to another agent. If it belongs to none,
+// claimSession gives it to this agent. If it has no user, it gets the given user, which is
+// empty in some calls. At most once a day claimSession stores that the session is in use.
 func (e *holdings) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	for {
 		now := e.clock.now()
@@ -49,7 +50,8 @@ func (e *holdings) claimSession(ctx context.Context, agent, session, user string
 
 func lacksUser(s *schemas.Session, user string) bool { return s.User == "" && user != "" }
 
-// ownSession replies to an agent with the permissions and grants of its session.
+// ownSession replies to an agent with one of its sessions and that session's grants, confirmed
+// at the store.
 func (e *holdings) ownSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
 	agent := c.name
 	if !schemas.ValidID(q.SessionID) {
@@ -70,7 +72,8 @@ func (e *holdings) ownSession(ctx context.Context, c *caller, q *schemas.Query) 
 	return h.session, nil
 }
 
-// changeSession applies the owner's change to a session, even before an agent uses it.
+// changeSession applies the owner's change to a session. It creates the session if no agent
+// has used it yet.
 func (e *admin) changeSession(ctx context.Context, c *caller, change *schemas.SessionChange) (schemas.Session, error) {
 	for {
 		var s schemas.Session
@@ -148,8 +151,8 @@ func applyChange(s *schemas.Session, change *schemas.SessionChange) error {
 	return nil
 }
 
-// cleanDirs returns dirs in the form in which a session holds them. The owner, whose files
-// they are, has to make sure that no part of them is a link.
+// cleanDirs checks dirs and returns them as a session stores them. It does not follow links:
+// the owner has to make sure that no part of a path is a link.
 func cleanDirs(field string, dirs []string) ([]string, error) {
 	clean := make([]string, len(dirs))
 	for i, dir := range dirs {

@@ -21,7 +21,7 @@ type settingsSnapshot struct {
 	settings *schemas.Settings
 	policy   *policy.Policy
 	needs    map[string]policy.Access // the permissions that tools need
-	read     time.Time                // the last time at which they were known to be the newest
+	read     time.Time                // when the last successful reading from the store began
 }
 
 // settings are the settings in force on this engine: the newest ones that it has read.
@@ -34,7 +34,8 @@ func (s *settings) now() settingsSnapshot {
 	return now
 }
 
-// compile checks a settings.json, the settings of the engine's channels included.
+// compile decodes and checks a settings.json, including the settings of the engine's channels,
+// and compiles its policy.
 func (e *base) compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 	s, err := schemas.DecodeSettings(data, e.Channels...)
 	if err != nil {
@@ -47,8 +48,8 @@ func (e *base) compile(data []byte) (*schemas.Settings, *policy.Policy, error) {
 	return &s, p, nil
 }
 
-// loadSettings reads the settings from the store and compiles them, for the cache. If none
-// are stored, empty settings are in force, under which no person may answer.
+// loadSettings reads the settings from the store and compiles them, for the cache. If no
+// settings are stored, empty ones are in force, under which no person may answer.
 func (e *base) loadSettings(ctx context.Context, key string, last *reading[settingsSnapshot]) (settingsSnapshot, uint64, error) {
 	data, revision, err := e.store.Settings.Document(ctx, key)
 	if errors.Is(err, bus.ErrNotFound) {
@@ -74,8 +75,8 @@ func (e *base) readSettings(ctx context.Context) error {
 	return err
 }
 
-// refresh reads settings and freezes in the background. If that fails, the old ones stay
-// in force, and after staleAfter they allow nothing without a person.
+// refresh reads settings and freezes. If that fails, the old ones stay in force; once they are
+// staleAfter old, rules allow nothing without a person.
 func (e *base) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settingsEvery)
 	defer cancel()
@@ -84,8 +85,8 @@ func (e *base) refresh(ctx context.Context) {
 	}
 }
 
-// SettingsRevision returns the revision of the settings in force; 0 means that none are
-// stored.
+// SettingsRevision reads the settings from the store and returns their revision; 0 means that
+// none are stored.
 func (e *Engine) SettingsRevision(ctx context.Context) (uint64, error) {
 	if err := e.readSettings(ctx); err != nil {
 		return 0, err
@@ -93,7 +94,7 @@ func (e *Engine) SettingsRevision(ctx context.Context) (uint64, error) {
 	return e.settings.now().revision, nil
 }
 
-// Settings returns the settings in force.
+// Settings reads the settings from the store and returns them.
 func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
 	if err := e.readSettings(ctx); err != nil {
 		return schemas.Settings{}, err
@@ -103,7 +104,8 @@ func (e *Engine) Settings(ctx context.Context) (schemas.Settings, error) {
 
 // ApplySettings stores a settings.json, which every engine then follows, and returns its
 // revision. It refuses settings that are not valid, or that would let this machine thaw a
-// freeze that needs a second device. Settings that are stored already keep their revision.
+// freeze that needs a second device. If the same bytes are stored already, their revision
+// stays. The log names actor as the author of the change.
 func (e *Engine) ApplySettings(ctx context.Context, data []byte, actor string) (uint64, error) {
 	return e.admin.applySettings(ctx, data, actor)
 }
@@ -146,7 +148,8 @@ func (e *admin) storeSettings(ctx context.Context, data []byte) (uint64, error) 
 	}
 }
 
-// changeSettings is Engine.ApplySettings for the owner.
+// changeSettings handles the owner's call: it does what Engine.ApplySettings does, and replies
+// with the applied settings.
 func (e *admin) changeSettings(ctx context.Context, c *caller, change *schemas.SettingsChange) (schemas.SettingsState, error) {
 	revision, err := e.applySettings(ctx, change.Settings, c.name)
 	if err != nil {
@@ -159,8 +162,8 @@ func (e *admin) changeSettings(ctx context.Context, c *caller, change *schemas.S
 	return schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: s}, nil
 }
 
-// approver returns the approver who has an identity. If the settings in memory do not
-// have it, they are read again before it is refused.
+// approver returns the approver who has an identity. If the cached settings do not name the
+// identity, they are read again before it is refused.
 func (e *base) approver(ctx context.Context, connector, userID string) (schemas.Approver, error) {
 	a, ok := e.settings.now().settings.Approver(connector, userID)
 	if !ok {

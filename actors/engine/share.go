@@ -18,9 +18,9 @@ const notHeldMessage = "You can only grant permissions you already have."
 // all its grants fit into one message.
 const maxShared = 256
 
-// share grants permissions of a session to another session of the same agent, with the
-// order of checks and the error texts that agents rely on. The shared grant ends with the
-// grants that it comes from.
+// share grants permissions of a session to another session of the same agent. Agents rely on
+// the order of the checks and on the error texts. The shared grant ends as soon as one of the
+// grants that it comes from ends.
 func (e *holdings) share(ctx context.Context, c *caller, s *schemas.Share) (schemas.Grants, error) {
 	g, err := e.sharedGrant(ctx, c.name, s)
 	if err != nil {
@@ -78,9 +78,9 @@ func (e *holdings) sharedGrant(ctx context.Context, agent string, s *schemas.Sha
 	}, nil
 }
 
-// matchShared replaces g by the grant of an equal earlier share, if that is still in
-// force: sharing again changes nothing. It returns an error if the session has too many
-// shared grants.
+// matchShared replaces g by the grant of an equal earlier share, if that grant is still in
+// force: sharing again changes nothing. It returns FORBIDDEN if the session has too many shared
+// grants.
 func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	given, err := e.answersOf(ctx, sessionKey(g.SessionID))
 	if err != nil {
@@ -123,9 +123,10 @@ func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) 
 	return schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 }
 
-// withLiveSources returns those permission answers of a session that are live and whose
-// sources are live, and all sources of each. A shared answer thus ends in the same write
-// as its source, even before its own end is stored. A missing source has ended.
+// withLiveSources returns those of the given answers that are live and whose sources are all
+// live, and by grant_id the sources of each. So the write that ends a source also ends the
+// answers shared from it, even before their own end is stored. A source that is not stored any
+// more counts as ended.
 func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
@@ -155,8 +156,8 @@ func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) 
 	return held, sources, nil
 }
 
-// restsOn returns all sources of an answer. ok reports whether the answer and its sources
-// are in force.
+// restsOn returns all direct and indirect sources of an answer. ok reports whether the answer
+// and all these sources are live.
 func restsOn(s *standingEntry, live map[string]*standingEntry, seen map[string]bool) (from []*standingEntry, ok bool) {
 	if live[s.GrantID] == nil {
 		return nil, false
@@ -193,9 +194,9 @@ func parsePermissions(named []string) ([]policy.Permission, error) {
 	return perms, nil
 }
 
-// shares returns the grants that perms come from, and the earliest end of those grants.
-// It returns an error if the session does not hold perms. Permissions that the owner has
-// set come from no grant.
+// shares returns the ids of the grants that perms come from, and the earliest end of those
+// grants; zero means that none ends. It returns FORBIDDEN if the session does not hold perms.
+// Permissions that the owner has set come from no grant.
 func (h *entitlements) shares(perms []policy.Permission) (sources []string, until time.Time, err error) {
 	lacks := func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
@@ -235,8 +236,8 @@ func (e *holdings) sessionOf(ctx context.Context, agent, session string) (entitl
 	return h, nil
 }
 
-// endDerived ends the grants shared from a grant, directly or indirectly. It also checks
-// the grants shared from ended ones, because an earlier call may have stopped halfway.
+// endDerived ends the grants that were shared from a grant, directly or indirectly. It also
+// follows grants that have ended already, because an earlier call may have stopped halfway.
 func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	ended := map[string]bool{from: true}
 	for more := true; more; {
@@ -262,8 +263,8 @@ func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	return nil
 }
 
-// gate replies with the permissions that the session of a scheduled task lacks. No person is
-// asked: the session gets a notice, and the task runs.
+// gate replies with the permissions that the session of a scheduled task lacks. If there are
+// any, the session gets a notice; no person is asked, and the task runs in any case.
 func (e *holdings) gate(ctx context.Context, c *caller, g *schemas.Gate) (schemas.GateReply, error) {
 	agent := c.name
 	if _, err := e.requireSession(ctx, agent, g.SessionID, ""); err != nil {

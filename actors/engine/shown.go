@@ -13,16 +13,16 @@ const (
 	// shownFor is how long an entry of shown_prompts is kept: longer than a request may
 	// wait, so that a late outcome still finds its message.
 	shownFor = schemas.MaxTimeout + 2*bus.Retention
-	// settledFor is how long an entry is kept after the outcome is shown: as long as the
-	// record may change. A worker that gets the prompt even later finds the request
-	// decided.
+	// settledFor is how long an entry is kept after the outcome is shown: longer than the
+	// decided record is kept and may change. A worker that gets the prompt even later finds
+	// no pending request, and sends nothing.
 	settledFor = bus.Retention + time.Hour
 )
 
 var errNoClaim = schemas.Errorf(schemas.CodeValidation, "claim: is missing")
 
-// shownKey is the key of the entry for one recipient and one request. A recipient that cannot
-// be part of a key is replaced by a token.
+// shownKey returns the key of the entry for one recipient and one request. A recipient that
+// cannot be part of a key is replaced by a token.
 func shownKey(connector, recipient, key string) string {
 	return connector + "." + schemas.Token(recipient) + "." + key
 }
@@ -76,10 +76,11 @@ func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) 
 	return s, err
 }
 
-// claimShown stores the claim of one try of a worker, before the try sends anything: if
-// the try never reports, its prompt may have been sent. While another worker's claim lasts,
-// the entry is returned with that claim. The entry is returned without a claim if there is
-// nothing to send: this version is shown, or the request has ended before anything was sent.
+// claimShown stores a worker's claim for one try to show a prompt, before the try sends
+// anything: if the try never reports, its message may exist nevertheless. While another
+// worker's claim lasts, the entry is returned with that claim. If there is nothing to send, the
+// entry is returned without a claim: this version is shown already, or the request has ended
+// before anything was sent.
 func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil {
 		return *s, errNoClaim
@@ -98,15 +99,15 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 		next.Op, next.Claim, next.Repeat = schemas.ShownSet, nil, mayBeThere
 		message := stored.Ref != "" || len(stored.Also) > 0
 		if stored.Revision >= s.Revision || stored.Settled && (!s.Settled || !message) {
-			return next, nil // a shown outcome may still get additions
+			return next, nil // a shown outcome is claimed only for a newer version, such as one with an aftermath
 		}
 		if !s.Settled && stored.Revision == 0 {
 			open, err := e.isPending(ctx, schemas.Key(s.SessionID, s.PendingID))
-			if err != nil || !open { // the outcome follows
+			if err != nil || !open { // the request has ended, and the version with its outcome follows
 				return next, err
 			}
 		}
-		if s.Settled && stored.Revision == 0 && !mayBeThere { // a prompt in the queue will find it
+		if s.Settled && stored.Revision == 0 && !mayBeThere { // nothing was sent; a prompt still in the queue finds the entry settled
 			next.Settled, next.Revision = true, s.Revision
 		} else {
 			next.Claim = &schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.AckWait)}
@@ -118,8 +119,8 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 	}
 }
 
-// renewShown extends the claim of a try that is still sending. An entry that does not have
-// this claim any more is returned as it is.
+// renewShown extends the claim of a try that is still sending. If the entry no longer has this
+// claim, it is returned unchanged.
 func (e *connectors) renewShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil {
 		return *s, errNoClaim
@@ -153,8 +154,8 @@ func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 }
 
 // listUnsettled lists, in pages, the decided requests that a carrier may still show as
-// open: the outcome was lost in the queue or given up, or a worker stopped after sending
-// the prompt.
+// pending: the outcome was lost in the queue, or a worker gave up on it, or a worker stopped
+// after sending the prompt.
 func (e *connectors) listUnsettled(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	keys, err := e.store.Shown.Listed(ctx, c.name+".>")
 	if err != nil {
@@ -187,8 +188,8 @@ func (e *connectors) listUnsettled(ctx context.Context, c *caller, q *schemas.Qu
 }
 
 // missingOutcome returns the outcome that the message of an entry does not show yet. It
-// returns nil if there is none, or if the record, and with it the outcome, is no longer
-// kept.
+// returns nil if the message shows the outcome, if a worker has claimed the entry, if the
+// request is pending, or if its record is no longer kept.
 func (e *connectors) missingOutcome(ctx context.Context, connector, key string, now time.Time) (*schemas.Prompt, error) {
 	var s schemas.Shown
 	_, err := e.store.Shown.Get(ctx, key, &s)

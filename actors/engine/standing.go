@@ -37,8 +37,8 @@ func ownerOf(g *schemas.StandingAnswer) string {
 
 func standingKey(owner, id string) string { return standingPrefix + owner + "." + id }
 
-// splitStanding returns the owner and the id in a key. ok is false if it is not the key
-// of a standing answer.
+// splitStanding returns the owner and the id in a key. ok is false if key is not the key of a
+// standing answer.
 func splitStanding(key string) (owner, id string, ok bool) {
 	rest, ok := strings.CutPrefix(key, standingPrefix)
 	i := strings.LastIndexByte(rest, '.')
@@ -55,8 +55,8 @@ type standingEntry struct {
 	revision uint64
 }
 
-// readEntries reads the answers under keys. It returns them by id, and the newest
-// revision.
+// readEntries reads the answers under keys. It returns them by id, and the newest of their
+// revisions.
 func (e *holdings) readEntries(ctx context.Context, keys []string) (byID map[string]*standingEntry, newest uint64, err error) {
 	found := make([]*standingEntry, len(keys))
 	errs := make([]error, len(keys))
@@ -74,7 +74,7 @@ func (e *holdings) readEntries(ctx context.Context, keys []string) (byID map[str
 	return byID, newest, nil
 }
 
-// readEntry returns the answer under a key, or nil.
+// readEntry returns the answer under a key, or nil if there is none.
 func (e *holdings) readEntry(ctx context.Context, key string) (*standingEntry, error) {
 	var page schemas.Grants
 	revision, err := e.store.Sessions.Get(ctx, key, &page)
@@ -87,7 +87,7 @@ func (e *holdings) readEntry(ctx context.Context, key string) (*standingEntry, e
 	return &standingEntry{page.Grants[0], key, revision}, nil
 }
 
-// readAnswer reads one answer from the store; nil if there is none.
+// readAnswer reads one answer from the store, caches it and returns it, or nil if there is none.
 func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingEntry, error) {
 	entry, err := e.readEntry(ctx, standingKey(owner, id))
 	if err != nil {
@@ -106,9 +106,9 @@ func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingE
 	return entry, nil
 }
 
-// changeAnswer changes an answer by compare-and-set, and returns the stored answer.
-// change gets the stored answer, or a zero one if there is none; if it returns false,
-// nothing is written. change is called again after a conflict.
+// changeAnswer changes an answer by compare-and-set, and returns the stored answer. change
+// gets the stored answer, or a zero one if there is none. If change returns false, nothing is
+// written. After a conflict change is called again with the newer answer.
 func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
 	key := standingKey(owner, id)
 	for {

@@ -22,7 +22,7 @@ type answers struct {
 	rules *policy.Answers  // of all live answers
 	of    []*standingEntry // by index in rules, the answer that has the rule
 	perms []*standingEntry // the live answers that name permissions
-	until time.Time        // when the first live answer ends; zero: none ends
+	until time.Time        // when the first of the live answers expires; zero if none does
 }
 
 func collect(byID map[string]*standingEntry, now time.Time) *answers {
@@ -48,8 +48,8 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 }
 
 // standingCache caches the answers of owners until this engine changes one or the broker
-// reports a change. It may be out of date for a moment, so the answers that an allow
-// rests on are confirmed first.
+// reports a change. It may be out of date for a moment, so the answers behind an allow are
+// confirmed at the store before the allow counts.
 type standingCache struct {
 	mu     sync.Mutex
 	owners map[string]*ownerAnswers
@@ -57,16 +57,17 @@ type standingCache struct {
 }
 
 type ownerAnswers struct {
-	reading sync.Mutex // held while missing answers are read
+	reading sync.Mutex // held while answers are read from the store
 
 	// Guarded by standingCache.mu.
 	now    *answers          // nil before the first reading
 	stale  map[string]uint64 // ids to read again, with the revision that the broker has reported
 	newest uint64            // the newest revision read
-	until  time.Time         // afterwards the store is asked whether answers are missing here
+	until  time.Time         // from then on, now is compared with the store before it is used
 }
 
-// changed marks an answer to be read again, when the broker reports a change of its key.
+// changed handles the broker's report that a key has changed: it marks the answer under the
+// key to be read again, unless the cache has this revision.
 func (s *standingCache) changed(key string, revision uint64) {
 	owner, id, ok := splitStanding(key)
 	if !ok {
@@ -86,8 +87,8 @@ func (s *standingCache) changed(key string, revision uint64) {
 	o.stale[id] = max(o.stale[id], revision)
 }
 
-// missed drops all answers, because reports of changes may have been lost; further
-// reports may be lost for a while.
+// missed drops all answers, because reports of changes may have been lost. Further reports may
+// be lost for staleAfter, so answers read within this time are not fresh.
 func (s *standingCache) missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +105,8 @@ func (s *standingCache) doubt(owner string) {
 	}
 }
 
-// replace caches a newly made snapshot, if its entries are still the cached ones.
+// replace caches a snapshot that was made again from the cached entries, if these have not
+// changed since.
 func (s *standingCache) replace(owner string, a *answers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +153,8 @@ func (s *standingCache) stored(owner, id string, entry *standingEntry, revision 
 	}
 }
 
-// current returns the cached answers, the ids to read again, and whether the rest is fresh.
+// current returns the cached answers, the ids that must be read again, and whether all other
+// answers are fresh.
 func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

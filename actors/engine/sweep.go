@@ -14,9 +14,9 @@ import (
 const sweepPause = 2 * time.Millisecond
 
 // sweep finds pending records with a missed event or a lost timer, and prompts that were
-// never shown, and repairs them. This happens when all engines are away for longer than
-// fired timers are kept, or the broker loses messages. The sweep also denies pending
-// requests that are frozen.
+// never shown, and repairs them. Events are missed if no engine runs for longer than fired
+// timers are kept; timers and prompts are lost if the broker loses messages. The sweep also
+// denies pending requests that are frozen.
 func (e *effects) sweep(ctx context.Context) {
 	var denied atomic.Int64
 	err := e.denyFrozen(ctx, &denied)
@@ -48,7 +48,7 @@ func (e *effects) sweepOne(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if entry.Record.Joined != "" { // its question may have ended without deciding it
+	if entry.Record.Joined != "" { // the question may have ended without deciding this request
 		_, _, err = e.life.lookUp(ctx, entry)
 	} else {
 		_, err = e.store.Records.Armed(ctx, &entry)
@@ -76,7 +76,7 @@ func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 		return err
 	}
 	held, err := e.store.Records.Holder(ctx, &entry)
-	if err == nil && held.PendingID != "" && held.PendingID != ownID(&entry) { // an identical call has become the question
+	if err == nil && held.PendingID != "" && held.PendingID != ownID(&entry) { // the question of an identical call holds the lock
 		entry, err = e.life.retire(ctx, entry)
 	}
 	if err != nil {
@@ -89,8 +89,8 @@ func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 	return err
 }
 
-// requeueUnshown queues the prompts of a pending record that no worker has shown: a hard
-// kill of the broker may lose the queue's tail.
+// requeueUnshown queues the prompts of a pending record that no worker has shown or claimed: a
+// broker that is killed may lose the newest messages of the queue.
 func (e *effects) requeueUnshown(ctx context.Context, entry bus.Entry) error {
 	prompt, err := e.life.promptOf(entry)
 	if err != nil {

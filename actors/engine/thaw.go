@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// mayThaw refuses a thaw by a person who may not decide every request. On the agents'
-// machine it also refuses one if a second device could thaw. If no second device could,
-// it demands the code word, if the settings name one.
+// mayThaw returns FORBIDDEN for a thaw by a person who may not decide every request. It also
+// refuses a thaw from the agents' machine if a second device could thaw. If no second device
+// could, it demands the code word, if the settings name one.
 func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
@@ -44,7 +44,7 @@ func checkCodeWord(s *schemas.Settings, said string) error {
 	return err
 }
 
-// secondDevices returns the identities outside the agents' machine that may thaw.
+// secondDevices returns the identities that may thaw and are not on the agents' machine.
 func secondDevices(s *schemas.Settings) []schemas.Identity {
 	var all []schemas.Identity
 	for _, who := range s.People() {

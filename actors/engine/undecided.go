@@ -8,10 +8,10 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// eachUndecided calls f with the key of every undecided record, of all sessions or of
-// one, a few at a time, and returns the errors. It scans the records, and so finds
-// requests with and without timers. A record may be decided before f gets its key, and
-// its key may come twice if the record is written meanwhile.
+// eachUndecided calls f with the key of every undecided record of a session or, if session is
+// empty, of all. Up to readAtOnce calls run at the same time; after an error the others still
+// run. It scans the records, and so finds requests with and without timers. A record may be
+// decided before f gets its key, and f may get a key twice if the record is written meanwhile.
 func (e *base) eachUndecided(ctx context.Context, session string, f func(key string) error) error {
 	keys := make(chan string)
 	var work sync.WaitGroup

@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// undoFilter returns a filter for the standing answers that a connector may list and end:
-// for an inbox all, for a carrier those that the approver userID may undo. If userID is
-// no approver, a carrier gets FORBIDDEN.
+// undoFilter returns a filter for the standing answers that a connector may list and end: an
+// inbox may list and end all, a carrier those that the approver userID may undo. A carrier
+// gets FORBIDDEN if userID is no approver.
 func (e *holdings) undoFilter(ctx context.Context, connector, userID string) (func(*schemas.StandingAnswer) bool, error) {
 	if schemas.Inbox(connector) {
 		return func(*schemas.StandingAnswer) bool { return true }, nil
@@ -22,8 +22,8 @@ func (e *holdings) undoFilter(ctx context.Context, connector, userID string) (fu
 }
 
 // mayUndo reports whether an approver gave the standing answer, or may, by the settings,
-// decide every call that it covers. An answer does not say the risk and host of its
-// calls, so an approver who is limited by either may undo only their own answers.
+// decide every call that it covers. The risk and the host of these calls are not known, so an
+// approver who is limited by risk or host may undo only their own answers.
 func mayUndo(who *schemas.Approver, g *schemas.StandingAnswer) bool {
 	if g.By.Kind == schemas.ByHuman && g.By.Name == who.Name {
 		return true

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxEndMessage bounds, in bytes, the reason that a question stores for the end of one of
-// its calls.
+// maxEndMessage bounds, in bytes, the reason that a question's record stores for the end of a
+// single waiter.
 const maxEndMessage = 256
 
 // everyWaiter selects every waiter of a question.
@@ -22,16 +22,16 @@ func waiterOfID(pendingID string) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.PendingID == pendingID }
 }
 
-// countedWaiters selects the waiters that the answered prompt counted and whose deadlines
-// have not come.
+// countedWaiters selects the waiters that the answered prompt counted and whose deadlines have
+// not passed.
 func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.Place < max(places, 1) && now.Before(w.Deadline) }
 }
 
 // decide ends a question with the decision d for the waiters that about selects. Every
 // other open waiter becomes a question of its own. Of concurrent decisions only one is
-// stored; each caller gets the entry with that one, after its effects are stored. Nothing
-// is written if about selects no open waiter, or leaves out the question's own request.
+// stored; each caller gets the entry with the stored decision, after its effects are stored.
+// Nothing is written if about selects no open waiter, or leaves out the question's own request.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -42,7 +42,7 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 		for i := range rec.Waiters {
 			switch w := &rec.Waiters[i]; {
 			case !w.Open():
-			case !about(w) && w.PendingID == ownID(next): // the own request cannot move to another question
+			case !about(w) && w.PendingID == ownID(next): // the question's own request cannot move to another question
 				return nil, nil
 			case !about(w):
 				w.Stays = true
@@ -69,9 +69,9 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 	return entry, e.holdings.applyEffects(ctx, entry)
 }
 
-// endSome gives the decision d to the waiters that about selects, and the others stay in
-// the question. If no waiter stays open, the question ends. d names the question's own
-// request.
+// endSome gives the decision d to the waiters that about selects, and the others stay in the
+// question. If no waiter stays open, the question ends. The pending_id in d must be that of
+// the question's own request.
 func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	last := false
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
@@ -106,7 +106,8 @@ func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.De
 	return entry, nil
 }
 
-// expire ends the calls whose deadline has come at the given broker time.
+// expire ends the waiters of a question whose deadline is not after the broker time at, and
+// arms the timer for the next event if the question stays pending.
 func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
 	d, err := e.timeoutDecision(&entry.Record, at)
 	if err != nil {
@@ -123,9 +124,8 @@ func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) 
 	return ended, e.rearm(ctx, withEarliestEvent(ended))
 }
 
-// endOverdue ends the calls of a pending question whose deadline has come at the broker
-// time now, publishes the decision if that ends the question, and returns the newest
-// record.
+// endOverdue ends the waiters of a pending question whose deadline is not after the broker
+// time now, publishes the decision if that ends the question, and returns the newest record.
 func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
@@ -156,8 +156,8 @@ func (e *recordLife) setDetached(ctx context.Context, question bus.Entry, pendin
 	})
 }
 
-// detachLate adds a standing answer to an approval whose agent had stopped waiting
-// before, but reports that only now. The call did not run, so the approval counts for the
+// detachLate adds a standing answer to an approval if the agent reports only now that it had
+// stopped waiting before the approval. The call did not run, so the approval counts for the
 // agent's next identical call.
 func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	question, changed, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
@@ -184,8 +184,8 @@ func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pending
 	return question, e.holdings.applyEffects(ctx, question)
 }
 
-// remainingRetention returns how much longer a decided record is kept. Changing the
-// record does not extend this time.
+// remainingRetention returns how much longer a decided record is kept, at least a minute.
+// Changing the record does not extend this time.
 func (e *recordLife) remainingRetention(entry *bus.Entry) time.Duration {
 	return max(bus.Retention-e.clock.now().Sub(entry.Record.Decision.DecidedAt), time.Minute)
 }
@@ -202,9 +202,9 @@ func allowsOnce(d *schemas.Decision) bool {
 	return d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !d.Lasts()
 }
 
-// withStandingAnswer returns d, with a standing answer added if a person allows calls
-// that no agent waits for: each of these calls may be asked again and run once, until the
-// latest of their deadlines.
+// withStandingAnswer returns d. If a person allows calls whose agents have stopped waiting, it
+// adds a standing answer: each of these calls, asked again, is allowed once until the latest
+// of their deadlines.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
 	if !allowsOnce(d) || d.UpdatedInput != nil {
 		return d, nil

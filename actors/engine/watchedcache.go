@@ -14,11 +14,11 @@ const (
 	knownFor  = 15 * time.Second
 )
 
-// watchedCache caches the values of keys of a bucket. A value is current until the broker
-// reports a change of its key, this engine changes it, or it is older than knownFor. It may
-// then already be out of date for a moment, so a session's permissions are confirmed at the
-// store before a request is allowed by them. A value that is not current is kept: settings
-// and freezes stay in force while the store cannot be read.
+// watchedCache caches the values of keys of a bucket. A value counts as current until the
+// broker reports a change of its key, this engine changes it, or it is older than knownFor. The
+// broker's report may come a moment after the change, so a session's permissions are confirmed
+// at the store before a request is allowed by them. A value that is not current is kept:
+// settings and freezes stay in force while the store cannot be read.
 type watchedCache[T any] struct {
 	// read reads a key from the store. last is its newest cached reading, or nil.
 	read func(ctx context.Context, key string, last *reading[T]) (T, uint64, error)
@@ -29,7 +29,7 @@ type watchedCache[T any] struct {
 	unsure time.Time // reports of changes may be lost until then
 }
 
-// reading is a value as it was read from the store, at began or later.
+// reading is a value as it was read from the store. began is when the read began.
 type reading[T any] struct {
 	value    T
 	revision uint64
@@ -38,9 +38,9 @@ type reading[T any] struct {
 
 // cacheSlot caches one key.
 type cacheSlot[T any] struct {
-	last    *reading[T] // nil before the first
+	last    *reading[T] // nil before the first reading
 	current bool
-	changes uint64 // how often the slot was outdated
+	changes uint64 // how many times outdate was called
 }
 
 // last returns the newest reading of a key, however old it is, or nil.
@@ -72,9 +72,8 @@ func (c *watchedCache[T]) get(ctx context.Context, key string) (reading[T], erro
 	return c.renew(ctx, key)
 }
 
-// renew reads a key from the store and caches the reading. A reading that fails leaves the
-// cached one; with bus.ErrNotFound the revision returned is that with which the key can be
-// created.
+// renew reads a key from the store and caches the reading. If that fails, the cached reading
+// stays. With bus.ErrNotFound, renew returns the revision at which the key can be created.
 func (c *watchedCache[T]) renew(ctx context.Context, key string) (reading[T], error) {
 	s, last, changes := c.slot(key)
 	r := reading[T]{began: time.Now()}
@@ -98,10 +97,10 @@ func (c *watchedCache[T]) slot(key string) (s *cacheSlot[T], last *reading[T], c
 	return s, s.last, s.changes
 }
 
-// keep caches a reading, unless a newer one is cached. An older revision may come from a
-// server that no longer leads; it counts only after staleAfter, by when the stream must
-// have lost its newest messages. The reading is current if its key has not changed since it
-// began.
+// keep caches a reading, unless a newer one is cached. A reading with an older revision may
+// come from a server that no longer leads. If it began staleAfter later than the cached one,
+// it replaces it nevertheless: the stream must have lost its newest messages. The reading is
+// current if its key has not changed since it began.
 func (c *watchedCache[T]) keep(s *cacheSlot[T], r *reading[T], changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +122,8 @@ func (c *watchedCache[T]) changed(key string, revision uint64) {
 	}
 }
 
-// forget outdates a key that this engine changes, without waiting for the broker's report.
+// forget marks the value of a key as not current, because this engine has changed the key. The
+// broker's report may come later.
 func (c *watchedCache[T]) forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,8 +132,8 @@ func (c *watchedCache[T]) forget(key string) {
 	}
 }
 
-// missed outdates all keys, because reports of changes may have been lost; further reports
-// may be lost for staleAfter.
+// missed marks all values as not current, because reports of changes may have been lost.
+// Further reports may be lost for staleAfter.
 func (c *watchedCache[T]) missed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cacheReading caches a reading that was not made.
+// cacheReading puts a reading into a cache without reading a store.
 func cacheReading[T any](c *watchedCache[T], key string, r reading[T]) {
 	s, _, changes := c.slot(key)
 	c.keep(s, &r, changes)
 }
 
-// storeOf returns a cache whose store returns the given readings, one after another.
-// meanwhile runs while the reading is in progress.
+// storeOf returns a cache that reads the given readings, one after another, instead of a
+// store. The function meanwhile of a reading runs while the reading is in progress.
 func storeOf(readings ...storedReading) *watchedCache[string] {
 	c := &watchedCache[string]{}
 	c.read = func(context.Context, string, *reading[string]) (string, uint64, error) {
@@ -101,9 +101,9 @@ func TestWhatIsKnownIsReadAgainWhateverTheWatchSays(t *testing.T) {
 	})
 }
 
-// A server that no longer leads may return an older version. It does not replace a newer
-// one, unless it is still the newest after staleAfter: then the stream has lost the newer
-// one. A failed reading replaces nothing.
+// A server that no longer leads may return an older version. That version does not replace a
+// newer one. If it is still read after staleAfter, it does: the stream has lost the newer
+// version. A failed reading replaces nothing.
 func TestAnOlderReadingReplacesNoNewerOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := storeOf(

@@ -11,8 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdraw withdraws a request. If the withdrawal arrives before the request, withdraw
-// creates a decided record, with which the request is answered when it arrives.
+// withdraw withdraws a request, or detaches it, and replies with its decision or, while a
+// detached request is pending, with its receipt. If the withdrawal arrives before the request,
+// withdraw creates a decided record, so that the request is withdrawn as soon as it arrives.
 func (e *withdrawals) withdraw(ctx context.Context, c *caller, w *schemas.Withdraw) (schemas.RequestReply, error) {
 	if _, err := e.holdings.requireSession(ctx, c.name, w.SessionID, ""); err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func (e *withdrawals) withdrawKnown(ctx context.Context, agent string, w *schema
 		if question.Record.Waits(w.PendingID) {
 			return receipt(entry, &r), nil
 		}
-		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil { // it has ended in the meantime
+		if entry, err = e.store.Records.Get(ctx, entry.Key); err != nil { // the request has ended in the meantime
 			return nil, err
 		}
 		return e.withdrawKnown(ctx, agent, w, entry)
@@ -88,8 +89,8 @@ func (e *withdrawals) takeBack(ctx context.Context, question bus.Entry, agent st
 	return ended, err
 }
 
-// replyDecision replies with the decision about the request under key, from the record that
-// decides it.
+// replyDecision returns the decision about the request under key from question, the record
+// that decides the request.
 func replyDecision(question bus.Entry, key string) (schemas.RequestReply, error) {
 	_, id := schemas.SplitKey(key)
 	d := question.Record.Decision
@@ -104,7 +105,7 @@ func replyDecision(question bus.Entry, key string) (schemas.RequestReply, error)
 
 func (e *withdrawals) withdrawUnknown(ctx context.Context, agent string, w *schemas.Withdraw, revision uint64) (schemas.RequestReply, error) {
 	key := schemas.Key(w.SessionID, w.PendingID)
-	// A decision that is only in the log counts, and is the reply.
+	// If the log has a decision without a record, that decision is the reply.
 	logged, err := e.life.claim(ctx, key, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogClaim, Actor: agent,
 		SessionID: w.SessionID, PendingID: w.PendingID,

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// register renews the lease of a connector's worker. For a new worker it creates the
+// register renews or ends the lease of a connector's worker. For a new worker it creates the
 // queue that the connector's workers share.
 func (e *connectors) register(ctx context.Context, c *caller, r *schemas.Register) (schemas.Registered, error) {
 	connector := c.name
@@ -42,8 +42,8 @@ func (e *connectors) register(ctx context.Context, c *caller, r *schemas.Registe
 	}
 }
 
-// servePrompts creates the queue of a carrier's prompts if the worker is new, or if the
-// queue was lost.
+// servePrompts creates the queue of a carrier's prompts if the worker is new (comes), or if
+// the queue was lost. An inbox has no queue.
 func (e *connectors) servePrompts(ctx context.Context, connector string, comes bool) error {
 	switch {
 	case schemas.Inbox(connector):
@@ -54,7 +54,8 @@ func (e *connectors) servePrompts(ctx context.Context, connector string, comes b
 	return e.prompts.Keep(ctx, connector)
 }
 
-// delivery handles a worker's report about showing a prompt.
+// delivery handles a worker's report that a prompt was or was not shown, and sends a notice
+// about it to the agent's session.
 func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Delivery) (schemas.OK, error) {
 	key := schemas.Key(d.SessionID, d.PendingID)
 	entry, err := e.store.Records.Get(ctx, key)
@@ -74,7 +75,7 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 		if entry, last, err = e.effects.markRouteFailed(ctx, entry, c.name, d.Recipient); err != nil {
 			return schemas.OK{}, err
 		}
-		if !goesToCarriers(&entry.Record) { // the next question takes its place
+		if !goesToCarriers(&entry.Record) { // no phone or chat shows it, so the next question is shown
 			if err := e.effects.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
 				return schemas.OK{}, err
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Agent sends requests over its own connection.
+// Agent is a test's agent, which sends requests over its own connection.
 type Agent struct {
 	*Env
 	Name  string
@@ -17,7 +17,7 @@ type Agent struct {
 	Asker *bus.Asker
 }
 
-// Agent returns the agent of a name: ada, ben or local.
+// Agent returns the agent with this name: ada, ben or local, because only these have keys.
 func (e *Env) Agent(name string) *Agent {
 	e.T.Helper()
 	if a := e.agents[name]; a != nil {
@@ -28,13 +28,13 @@ func (e *Env) Agent(name string) *Agent {
 	return e.agents[name]
 }
 
-// Question is a request that was sent, with its agent.
+// Question is a request that was sent, and the agent that sent it.
 type Question struct {
 	*bus.OpenRequest
 	Agent *Agent
 }
 
-// Asks sends a request, which must not be decided at once.
+// Asks sends a request, which must stay pending.
 func (a *Agent) Asks(r schemas.Request) *Question {
 	a.T.Helper()
 	asked, err := a.Asker.Submit(a.Ctx, r)
@@ -52,14 +52,14 @@ func (a *Agent) Gets(r schemas.Request) schemas.Decision {
 	return (&Question{asked, a}).Hears()
 }
 
-// Refused sends a request that nod refuses with this code.
+// Refused sends a request, which nod must refuse with this code.
 func (a *Agent) Refused(r schemas.Request, code schemas.Code) *schemas.Error {
 	a.T.Helper()
 	_, err := a.Asker.Submit(a.Ctx, r)
 	return a.Refusal(err, code)
 }
 
-// Sends sends a request as one message, without the client's retries.
+// Sends sends a request as one message, without the retries of Asker, and returns the reply.
 func (a *Agent) Sends(r schemas.Request, rejoin bool) (bus.Reply, error) {
 	r.Type, r.Rejoin, r.CreatedAt = schemas.TypeRequest, rejoin, time.Now().UTC()
 	return a.Conn.Call(a.Ctx, schemas.RequestSubject(a.Name, r.SessionID, r.PendingID), r)
@@ -73,7 +73,7 @@ func (a *Agent) Withdraws(session, id string) schemas.Decision {
 	return d
 }
 
-// Hears waits for the decision.
+// Hears waits for the decision and returns it.
 func (q *Question) Hears() schemas.Decision {
 	q.Agent.T.Helper()
 	d, err := q.Await(q.Agent.Ctx)
@@ -81,7 +81,7 @@ func (q *Question) Hears() schemas.Decision {
 	return d
 }
 
-// Ends waits for the decision, which must have this outcome.
+// Ends waits for the decision, which must have this outcome, and returns it.
 func (q *Question) Ends(outcome schemas.Outcome) schemas.Decision {
 	q.Agent.T.Helper()
 	d := q.Hears()
@@ -99,7 +99,7 @@ func (e *Env) Refusal(err error, code schemas.Code) *schemas.Error {
 	return refused
 }
 
-// Detaches asks and then detaches, as a hook does when its host stops waiting.
+// Detaches sends a request and then detaches it, as a hook does if its host stops waiting.
 func (a *Agent) Detaches(r schemas.Request) *Question {
 	a.T.Helper()
 	q := a.Asks(r)
@@ -107,7 +107,7 @@ func (a *Agent) Detaches(r schemas.Request) *Question {
 	return q
 }
 
-// Holds reads the agent's own session.
+// Holds asks the engine, as the agent, for one of the agent's sessions with its grants.
 func (a *Agent) Holds(session string) (s schemas.Session, err error) {
 	err = a.Conn.CallInto(a.Ctx, schemas.SessionSubject(a.Name), schemas.Query{Type: schemas.TypeQuery, SessionID: session}, &s)
 	return s, err

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Ledger counts the messages about each version of each record.
+// Ledger counts the received prompts of each version of each record.
 type Ledger struct {
 	mu    sync.Mutex
 	heard map[string]int // <key>@<revision>
@@ -24,14 +24,15 @@ func (l *Ledger) add(p schemas.Prompt) {
 	l.heard[fmt.Sprintf("%s@%d", p.Key(), p.Revision)]++
 }
 
-// Times is the number of messages about one version.
+// Times returns how many prompts of one version were received.
 func (l *Ledger) Times(key string, revision uint64) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.heard[fmt.Sprintf("%s@%d", key, revision)]
 }
 
-// Carrier takes all prompts of tg from the queue and counts Ann's.
+// Carrier registers a worker of the connector tg, which takes all prompts from the queue and
+// counts those for Ann (see WithCarrier).
 func (e *Env) Carrier() *Ledger {
 	e.T.Helper()
 	var shown Ledger
@@ -50,7 +51,7 @@ func (e *Env) Carrier() *Ledger {
 	return &shown
 }
 
-// Viewer counts all view messages.
+// Viewer subscribes as a viewer, and counts the prompts that it receives.
 func (e *Env) Viewer() *Ledger {
 	e.T.Helper()
 	var seen Ledger

@@ -14,7 +14,7 @@ type Ran struct {
 	Stdout, Err string
 }
 
-// Nod runs a nod command as the user who runs the tests.
+// Nod runs a nod command with the Env's data directory, as the user who runs the tests.
 func (e *Env) Nod(args ...string) Ran {
 	e.T.Helper()
 	var out, errs bytes.Buffer

@@ -25,8 +25,8 @@ import (
 )
 
 // Env is a whole nod in this process: a server with keys for all roles, and any number
-// of engines, agents and people. A test starts, stops and breaks these parts. An error
-// that the test does not expect ends it.
+// of engines, agents and people. A test starts, stops and breaks these parts. Env's methods
+// fail the test at the first error that the test does not expect.
 type Env struct {
 	*require.Assertions
 	T       *testing.T
@@ -34,13 +34,13 @@ type Env struct {
 	Dir     string
 	Keys    *roles.Keys
 	Server  *bus.Server
-	mu      sync.Mutex // guards conns, which racing goroutines open
+	mu      sync.Mutex // guards conns: several goroutines of a test may call Conn
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*Agent
 	Store   *bus.Store // as an engine sees it
 	Raw     jetstream.JetStream
 	Engines []*Node
-	Wires   []func() // close proxies, workers and connections before the server
+	Wires   []func() // called before the server closes, to close proxies, workers and connections
 }
 
 // Node is one running engine.
@@ -57,10 +57,10 @@ type Setup struct {
 	Engine   engine.Options
 	sync     time.Duration
 	Engines  int
-	Port     int // of the server; set it if a later server must have the same
+	Port     int // of the server; set it if a later server must have the same port
 }
 
-// Start starts a nod that ends with the test.
+// Start starts a whole nod, which ends with the test.
 func Start(t *testing.T, change ...func(*Setup)) *Env {
 	t.Helper()
 	s := Setup{Settings: Everybody, Engines: 1, sync: time.Second}
@@ -79,7 +79,7 @@ func Start(t *testing.T, change ...func(*Setup)) *Env {
 	return e
 }
 
-// Up starts the server and its engines.
+// Up starts the server and its engines, and applies the settings.
 func (e *Env) Up(s Setup) {
 	e.T.Helper()
 	users, err := e.Keys.Users()
@@ -99,8 +99,8 @@ func (e *Env) Up(s Setup) {
 	}
 }
 
-// Engine starts one more engine, with its own connections unless o has some, and with
-// Telegram's settings unless o.Channels is set.
+// Engine starts one more engine. It has its own connections unless o sets Edge and Store, and
+// knows Telegram's settings unless o sets Channels.
 func (e *Env) Engine(o engine.Options) *Node {
 	e.T.Helper()
 	n := &Node{env: e, Actors: actors.NewSystem(Quiet())}
@@ -124,7 +124,7 @@ func (e *Env) Engine(o engine.Options) *Node {
 	return n
 }
 
-// Halt ends an engine in the order in which a process does.
+// Halt stops an engine, its actors and its connections, in the same order as a process does.
 func (n *Node) Halt() {
 	if n.Engine == nil {
 		return
@@ -137,7 +137,7 @@ func (n *Node) Halt() {
 	}
 }
 
-// Down ends everything; the stored data stays.
+// Down stops all agents, engines, connections and the server. The stored data stays.
 func (e *Env) Down() {
 	for _, a := range e.agents {
 		a.Asker.Close()
@@ -155,7 +155,8 @@ func (e *Env) Down() {
 	e.NoError(e.Server.Close())
 }
 
-// Quiet discards the log, because tests provoke errors. NOD_TEST_LOG=1 shows it.
+// Quiet returns a logger that discards the log, because tests provoke errors. If NOD_TEST_LOG
+// is set, it writes the log to stderr.
 func Quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -171,7 +172,7 @@ func (e *Env) Dial(id roles.ID, url string) *bus.Conn {
 	return c
 }
 
-// Conn is the test's own connection in a role.
+// Conn returns the connection in a role that all parts of the test share.
 func (e *Env) Conn(id roles.ID) *bus.Conn {
 	e.T.Helper()
 	e.mu.Lock()
@@ -191,7 +192,7 @@ func (e *Env) openRaw() {
 	e.NoError(err)
 }
 
-// RawConn is a plain NATS connection, without package bus.
+// RawConn returns a new plain NATS connection in a role, without package bus.
 func (e *Env) RawConn(id roles.ID) *nats.Conn {
 	e.T.Helper()
 	key, err := nats.NkeyOptionFromSeed(e.Keys.Path(id))
@@ -202,7 +203,8 @@ func (e *Env) RawConn(id roles.ID) *nats.Conn {
 	return nc
 }
 
-// LoseTimer removes the timer of a pending record. No engine does this: it is a fault.
+// LoseTimer removes the timer of a pending record, which simulates a fault: no engine does
+// this.
 func (e *Env) LoseTimer(key string) {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
@@ -211,7 +213,7 @@ func (e *Env) LoseTimer(key string) {
 	e.NotContains(e.Armed(), key)
 }
 
-// Armed returns the keys that have a timer.
+// Armed returns the keys of the questions that have an armed timer.
 func (e *Env) Armed() []string {
 	e.T.Helper()
 	keys, err := e.Store.Records.Pending(e.Ctx, "")
@@ -229,14 +231,15 @@ func (e *Env) Timer(key string) string {
 	return strings.TrimPrefix(msg.Header.Get("Nats-Schedule"), "@at ")
 }
 
-// timerKey returns the key of a record's timer: its question's, if it waits with one.
+// timerKey returns the key of a record's timer: its question token, if it has one, and
+// otherwise its id.
 func (e *Env) timerKey(key string) string {
 	e.T.Helper()
 	session, id := schemas.SplitKey(key)
 	return schemas.Key(session, cmp.Or(e.Stored(key).Record.Question, id))
 }
 
-// Arms arms a record's timer for an event other than its next.
+// Arms arms a record's timer for an event other than the record's next event.
 func (e *Env) Arms(key string, event schemas.Event) {
 	e.T.Helper()
 	entry := e.Stored(key)
@@ -244,7 +247,7 @@ func (e *Env) Arms(key string, event schemas.Event) {
 	e.NoError(e.Store.Records.Rearm(e.Ctx, &entry))
 }
 
-// Stored reads a record.
+// Stored reads a record from the store and returns it.
 func (e *Env) Stored(key string) bus.Entry {
 	e.T.Helper()
 	entry, err := e.Store.Records.Get(e.Ctx, key)
@@ -252,7 +255,7 @@ func (e *Env) Stored(key string) bus.Entry {
 	return entry
 }
 
-// Kept returns the keys of all records, decided ones too.
+// Kept returns the keys of all stored records, also of the decided ones.
 func (e *Env) Kept() (keys []string) {
 	e.T.Helper()
 	e.NoError(e.Store.Records.Scan(e.Ctx, "", 0, func(r bus.Found) bool {
@@ -282,7 +285,7 @@ func (e *Env) Soon(what string, holds func() bool) {
 	e.Eventually(holds, Patience, 10*time.Millisecond, what)
 }
 
-// Passed waits until the broker's clock is past an instant.
+// Passed waits until the broker's clock is past at.
 func (e *Env) Passed(at time.Time) {
 	e.T.Helper()
 	ahead, err := e.Store.BrokerTime(e.Ctx)
@@ -294,7 +297,7 @@ func (e *Env) Passed(at time.Time) {
 	}
 }
 
-// Owner is a client that may change settings and sessions.
+// Owner returns a client that may change settings and sessions.
 func (e *Env) Owner() *connector.Owner {
 	e.T.Helper()
 	return connector.NewOwner(e.Conn(roles.ID{Role: roles.Owner}), schemas.ConnectorTerminal)
@@ -320,8 +323,9 @@ func (e *Env) Apply(settings string) uint64 {
 	return state.Revision
 }
 
-// Heard waits until every engine of the test reports that it follows a revision. Owner's
-// Follow does not wait for an engine that is too slow to reply.
+// Heard waits until every engine of the test reports at least this revision under what in its
+// statistics, such as settings_revision. Owner's Follow would not wait for an engine that is
+// too slow to reply.
 func (e *Env) Heard(what string, revision uint64) {
 	e.T.Helper()
 	running := 0
@@ -347,7 +351,7 @@ func (e *Env) Heard(what string, revision uint64) {
 	})
 }
 
-// Me returns the user name under which the commands answer.
+// Me returns the user name with which nod's commands answer at the terminal.
 func Me(t *testing.T) string {
 	t.Helper()
 	u, err := user.Current()
@@ -365,7 +369,7 @@ func (e *Env) OutboxIdle() bool {
 	return info.NumPending == 0 && info.NumAckPending == 0
 }
 
-// LoggedOf counts the log entries of a kind.
+// LoggedOf returns the number of log entries of a kind.
 func (e *Env) LoggedOf(kind schemas.LogKind) int {
 	e.T.Helper()
 	n := 0

@@ -22,18 +22,18 @@ type Machine struct {
 	Dir string
 	Nod string
 	Up  *exec.Cmd
-	// errs is the stderr of nod up; read it only after nod up has ended.
+	// Errs is the stderr of nod up. Read it only after nod up has ended.
 	Errs bytes.Buffer
 }
 
-// NewMachine makes a data directory, and starts no process.
+// NewMachine makes a data directory with settings. It starts no process.
 func NewMachine(t *testing.T) *Machine {
 	m := &Machine{T: t, Dir: t.TempDir(), Nod: Binary}
 	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), Apart("{}"), 0o600))
 	return m
 }
 
-// Command is a nod command with the machine's environment, not started.
+// Command returns a nod command with the machine's environment. It does not start it.
 func (m *Machine) Command(args ...string) *exec.Cmd {
 	c := exec.Command(m.Nod, args...)
 	c.Env = append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=")
@@ -55,7 +55,7 @@ func (m *Machine) StartNod(args ...string) {
 	m.T.Cleanup(m.Kill)
 }
 
-// Kill ends nod at once, as a power cut would.
+// Kill kills nod up, so that it cannot shut down in order.
 func (m *Machine) Kill() {
 	_ = m.Up.Process.Kill() // it may have ended
 	_ = m.Up.Wait()
@@ -73,7 +73,7 @@ func (m *Machine) Run(args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), c.ProcessState.ExitCode()
 }
 
-// Ask are the arguments of a nod ask that no rule decides.
+// Ask returns the arguments of a nod ask for a call that no rule decides.
 func Ask(session, id string) []string {
 	return []string{"ask", "--session", session, "--id", id, "--tool", "Frobnicate", "--input", `{"n":1}`, "--json"}
 }
@@ -99,7 +99,8 @@ func (m *Machine) Pending(session string) (id string) {
 	return id
 }
 
-// Asked sends a request without waiting for its decision, and returns the receipt.
+// Asked runs nod ask without waiting for the decision, and returns the receipt. The request
+// must stay pending.
 func (m *Machine) Asked(t *testing.T, id string, args ...string) schemas.Receipt {
 	t.Helper()
 	out, stderr, code := m.Run(append([]string{"ask", "--id", id, "--async", "--json"}, args...)...)

@@ -5,7 +5,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Notices subscribes to the notices sent to a session.
+// Notices subscribes to the notices for a session, and sends them to heard.
 func Notices(env *Env, a *Agent, session string, heard chan schemas.Notice) {
 	env.T.Helper()
 	_, err := a.Conn.Subscribe(schemas.NoticeSubject(a.Name, session), func(m bus.Message) {
@@ -18,7 +18,7 @@ func Notices(env *Env, a *Agent, session string, heard chan schemas.Notice) {
 	env.NoError(a.Conn.Flush(env.Ctx))
 }
 
-// Next returns the next notice.
+// Next waits for the next notice and returns it.
 func Next(env *Env, heard chan schemas.Notice) schemas.Notice {
 	env.T.Helper()
 	select {

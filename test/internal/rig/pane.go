@@ -21,8 +21,8 @@ type Pane struct {
 	height int
 }
 
-// NewPane runs a shell command with nod's environment in a terminal. The screen stays
-// readable after the command has ended.
+// NewPane runs a shell command with nod's environment in a new terminal. The screen stays
+// readable after the command has ended. Without tmux it skips the test, but not in CI.
 func (m *Machine) NewPane(t *testing.T, width, height int, command string) *Pane {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -53,16 +53,17 @@ func (p *Pane) does(args ...string) string {
 	return string(out)
 }
 
-// Screen is the text on the screen.
+// Screen returns the text on the screen.
 func (p *Pane) Screen() string { return p.does("capture-pane", "-p") }
 
-// Shows waits until the screen holds a text.
+// Shows waits until the screen contains a text.
 func (p *Pane) Shows(text string) {
 	p.T.Helper()
 	p.Until(func() bool { return strings.Contains(p.Screen(), text) }, text)
 }
 
-// Until waits until a condition holds, and otherwise fails with its name.
+// Until waits until a condition holds. If it does not hold in time, the test fails and names
+// the condition by what.
 func (p *Pane) Until(holds func() bool, what string) {
 	p.T.Helper()
 	if !p.Within(Patience, holds) {
@@ -70,7 +71,7 @@ func (p *Pane) Until(holds func() bool, what string) {
 	}
 }
 
-// Within polls until a condition holds, and reports whether it did in time.
+// Within polls until a condition holds or patience has passed, and reports whether it held.
 func (p *Pane) Within(patience time.Duration, holds func() bool) bool {
 	end, looks := time.NewTimer(patience), time.NewTicker(Tick)
 	defer looks.Stop()

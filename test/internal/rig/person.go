@@ -13,24 +13,24 @@ type Person struct {
 	connector, User string
 }
 
-// Ann is the approver at the terminal.
+// Ann returns the approver at the terminal.
 func (e *Env) Ann() *Person { return e.Person("terminal", "ann") }
 
-// Bob is the approver on the web.
+// Bob returns the approver on the web.
 func (e *Env) Bob() *Person { return e.Person("web", "bob") }
 
-// Person is a user of a connector.
+// Person returns a user of a connector.
 func (e *Env) Person(connectorName, userID string) *Person {
 	e.T.Helper()
 	return &Person{e, connector.NewDesk(e.Conn(roles.ConnectorID(connectorName)), connectorName), connectorName, userID}
 }
 
-// Says answers a request with an option.
+// Says answers a request with an option, once, and returns the reply.
 func (p *Person) Says(q *Question, option string) (schemas.Decision, error) {
 	return p.Answer(p.Ctx, p.AnswerTo(q, option))
 }
 
-// AnswerTo makes an answer with an option, and does not send it.
+// AnswerTo returns an answer with an option. It does not send it.
 func (p *Person) AnswerTo(q *Question, option string) schemas.Answer {
 	return schemas.Answer{
 		SessionID: q.Receipt.SessionID, PendingID: q.Receipt.PendingID, Digest: q.Receipt.Digest,
@@ -45,7 +45,8 @@ func (p *Person) SaysOf(q *Question, option string, calls int) (schemas.Decision
 	return p.Answer(p.Ctx, a)
 }
 
-// Allows allows a request once. It fails if another answer has decided otherwise.
+// Allows allows a request once. The test fails if the engine refuses the answer, because
+// another one has decided differently, for example.
 func (p *Person) Allows(q *Question) schemas.Decision { p.T.Helper(); return p.must(q, "allow_once") }
 
 // Denies denies a request once, like Allows.
@@ -58,8 +59,8 @@ func (p *Person) must(q *Question, option string) schemas.Decision {
 	return d
 }
 
-// Does sends one presence message: a client joins, leaves, or takes, renews or
-// gives back the input lock.
+// Does sends one presence message: a client joins, renews its lease, leaves, or takes or
+// releases the input lock.
 func (p *Person) Does(op schemas.PresenceOp, session, client, kind string) schemas.Lock {
 	p.T.Helper()
 	lock, err := p.Hold(p.Ctx, schemas.Presence{
@@ -69,7 +70,8 @@ func (p *Person) Does(op schemas.PresenceOp, session, client, kind string) schem
 	return lock
 }
 
-// Remembers allows a question with a grant, which ends after seconds unless that is 0.
+// Remembers allows a request with a grant for later calls in scope. The grant ends after
+// seconds; 0 means that it does not end by itself.
 func (p *Person) Remembers(q *Question, scope schemas.Scope, seconds int) schemas.Decision {
 	p.T.Helper()
 	a := p.AnswerTo(q, "allow_once")

@@ -6,13 +6,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Deploy is a tool call that no rule decides.
+// Deploy returns a tool call that no rule decides.
 func Deploy(session, id string) schemas.Request { return Call("Deploy", session, id) }
 
-// Lookup is a tool call that a rule allows.
+// Lookup returns a tool call that a rule of Everybody allows.
 func Lookup(session, id string) schemas.Request { return Call("Lookup", session, id) }
 
-// Call is a tool call.
+// Call returns a call of a tool.
 func Call(tool, session, id string) schemas.Request {
 	return schemas.Request{
 		SessionID: session, PendingID: id, Kind: schemas.KindToolCall, Title: "Use " + tool, ToolName: tool,
@@ -21,7 +21,8 @@ func Call(tool, session, id string) schemas.Request {
 	}
 }
 
-// Shell is a request for a shell command, which a person can allow for longer.
+// Shell returns a call of a shell command in a project, so that a person can also allow later
+// calls.
 func Shell(session, id, command string) schemas.Request {
 	r := Call("Bash", session, id)
 	r.ActionType, r.Project = schemas.ActionCommand, "/app"
@@ -29,7 +30,7 @@ func Shell(session, id, command string) schemas.Request {
 	return r
 }
 
-// Permission is a request for permission tags on devbox, the engine's host.
+// Permission returns a request for permissions (tags) on devbox, the engine's host.
 func Permission(session, id, reason string, tags ...string) schemas.Request {
 	return schemas.Request{
 		SessionID: session, PendingID: id, Kind: schemas.KindPermission, Title: "Permission request", ActionType: schemas.ActionOther,

@@ -1,6 +1,7 @@
 // Package rig is the equipment of nod's own tests: a whole nod in the test's process (Env)
 // or as a process (Machine), the agents and approvers of each, a proxy that breaks
-// connections (Wire), and a terminal (Pane). A helper of one folder alone stays there.
+// connections (Wire), and a terminal (Pane). A helper that only one test folder uses stays in
+// that folder.
 package rig
 
 import (
@@ -15,14 +16,15 @@ import (
 // Binary is the path of the nod program that MainWithNod built.
 var Binary string
 
-// Main runs a package's tests, eight at a time.
+// Main runs a package's tests, up to eight parallel ones at a time.
 func Main(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", "8") // the tests wait for deadlines more than they use a CPU
 	os.Exit(m.Run())
 }
 
-// MainWithNod is Main for tests that run nod as a process. go run keeps the linked
+// MainWithNod is Main for tests that run nod as a process. It builds nod with go run, whose
+// -exec cp copies the program instead of running it: unlike go build, go run keeps the linked
 // program in the build cache, so that only the first package waits for the linker.
 func MainWithNod(m *testing.M) {
 	flag.Parse()

@@ -8,7 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Everybody lets Ann and Bob answer; all tools ask, except for two that have rules.
+// Everybody lets Ann and Bob answer every request. A rule allows the tool Lookup, another
+// denies the tool Forbidden; no rule matches other tools.
 const Everybody = `{
 	"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
 	"approvers": {"people": [
@@ -17,13 +18,13 @@ const Everybody = `{
 	]}
 }`
 
-// Apart adds options under which each request is a question of its own, unless the
-// settings themselves say otherwise.
+// Apart adds options to settings that do not have them already: each request becomes a
+// question of its own, denials are not remembered, and phones and chats show all questions.
 func Apart(settings string) []byte {
 	var all map[string]json.RawMessage
 	permissions := map[string]json.RawMessage{"join_identical": []byte("false"), "remember_denials_seconds": []byte("0"), "open_prompts": []byte("0")}
 	if json.Unmarshal([]byte(settings), &all) != nil || all["permissions"] != nil && json.Unmarshal(all["permissions"], &permissions) != nil {
-		return []byte(settings) // invalid: the engine refuses it
+		return []byte(settings) // not valid: the engine refuses these settings
 	}
 	all["permissions"], _ = schemas.Encode(permissions) // decoded values can be encoded
 	data, _ := schemas.Encode(all)
@@ -41,21 +42,22 @@ const SomeOfIt = `{
 	]}
 }`
 
-// AtTheTerminal makes the user who runs the tests Ann; Bob answers on the web.
+// AtTheTerminal returns a change of Setup: Ann's identity at the terminal becomes the user who
+// runs the tests. Bob answers on the web.
 func AtTheTerminal(t *testing.T) func(*Setup) {
 	return func(s *Setup) {
 		s.Settings = strings.Replace(Everybody, `"user_id": "ann"`, `"user_id": "`+Me(t)+`"`, 1)
 	}
 }
 
-// Ann is the approver at the terminal, as a sender.
+// Ann returns the identity of the approver at the terminal, as the sender of a message.
 func Ann() schemas.From { return schemas.From{UserID: "ann"} }
 
-// WithCarrier is Everybody, with Ann also on the carrier tg.
+// WithCarrier is Everybody with a second identity for Ann, on the carrier tg.
 var WithCarrier = strings.Replace(Everybody, `"user_id": "ann"}`, `"user_id": "ann"}, {"connector": "tg", "user_id": "1001"}`, 1)
 
-// Rules are the settings of Everybody, but with these rules: allow and deny each name
-// a tool, or are empty for no rule.
+// Rules returns the settings of Everybody with other rules: allow and deny each name a tool,
+// or are empty for no rule.
 func Rules(allow, deny string) string {
 	list := func(tool string) []string { return strings.Fields(tool) }
 	var s map[string]any

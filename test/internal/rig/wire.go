@@ -19,14 +19,14 @@ type Wire struct {
 	mu     sync.Mutex
 	free   *sync.Cond
 	held   bool
-	marker []byte   // holds once the client has sent this
-	lost   [][]byte // client messages that contain one of these are lost
-	once   bool     // lose one message only
+	marker []byte   // once the client has sent this, the server's messages are held back
+	lost   [][]byte // the client's messages with one of these in the subject are lost
+	once   bool     // only the next message is lost
 	heard  chan struct{}
 	conns  []net.Conn
 }
 
-// Wire starts a proxy of the server, which ends with the test.
+// Wire starts a proxy to the server, which ends with the test.
 func (e *Env) Wire() *Wire {
 	e.T.Helper()
 	at, err := url.Parse(e.Server.URL())
@@ -57,7 +57,8 @@ func (e *Env) Wire() *Wire {
 	return w
 }
 
-// carry copies one way until either end closes. It calls before ahead of each write.
+// carry copies bytes from one connection to the other until either one closes. Ahead of each
+// write it calls before, which may wait or change the bytes.
 func carry(from, to net.Conn, before func([]byte)) {
 	defer from.Close()
 	defer to.Close()
@@ -100,8 +101,8 @@ func (w *Wire) wait([]byte) {
 	}
 }
 
-// HoldOn waits for the client to send marker, closes heard, and then holds back the
-// server's messages until the wire is released or cut.
+// HoldOn returns at once. When the client sends marker, the wire closes heard and holds back
+// the server's messages, until Release or Cut is called.
 func (w *Wire) HoldOn(marker string) (heard <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,15 +110,16 @@ func (w *Wire) HoldOn(marker string) (heard <-chan struct{}) {
 	return w.heard
 }
 
-// Lose loses the next client message whose subject contains marker.
+// Lose loses the client's next message whose subject contains marker: it overwrites the
+// marker, so that the message has another subject.
 func (w *Wire) Lose(marker string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost, w.once = [][]byte{[]byte(marker)}, true
 }
 
-// LoseAll loses every client message whose subject contains one of the markers. Without
-// markers it loses no more messages.
+// LoseAll loses every message of the client whose subject contains one of the markers, from
+// now on. A call without markers ends this.
 func (w *Wire) LoseAll(markers ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +129,7 @@ func (w *Wire) LoseAll(markers ...string) {
 	}
 }
 
-// HasLost reports whether the message given to Lose was lost.
+// HasLost reports whether the message that Lose selects was lost.
 func (w *Wire) HasLost() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +143,7 @@ func (w *Wire) Hold() {
 	w.held = true
 }
 
-// Release passes on the messages held back, and holds back no more.
+// Release passes on the messages that were held back, and holds back no further ones.
 func (w *Wire) Release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +151,7 @@ func (w *Wire) Release() {
 	w.free.Broadcast()
 }
 
-// Cut breaks all connections and drops the messages held back.
+// Cut breaks all connections, and drops the messages that are held back.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	for _, c := range w.conns {
@@ -160,7 +162,8 @@ func (w *Wire) Cut() {
 	w.Release()
 }
 
-// AskedAgain returns a count of the await messages that agents have sent.
+// AskedAgain counts the Await messages that agents send from now on. It returns a function
+// that returns the count.
 func (e *Env) AskedAgain() func() int64 {
 	e.T.Helper()
 	var n atomic.Int64
