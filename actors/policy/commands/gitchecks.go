@@ -7,8 +7,9 @@ import (
 
 var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
-// gitFormat refuses formats that verify signatures, which runs gpg, format names that
-// the configuration may define as such, and other spellings of --remerge-diff.
+// gitFormat refuses formats that verify signatures, because git then runs gpg, names of
+// formats, because the configuration may define them to do so, and other spellings of
+// --remerge-diff.
 func gitFormat(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
 		switch f.name {
@@ -51,8 +52,8 @@ func gitDiff(_ Secrets, a *Args) string {
 	return ""
 }
 
-// gitBranch allows listing only: git creates a branch of the given name unless --list
-// makes the name a pattern. Old versions of git give -l another meaning.
+// gitBranch allows listing only: git creates a branch of the given name, unless --list makes
+// the name a pattern. -l does not count, because it had another meaning in old versions.
 func gitBranch(s Secrets, a *Args) string {
 	if len(a.operands) > 0 && !a.has("list", "contains", "no-contains", "merged", "no-merged", "points-at") {
 		return "could make a branch"

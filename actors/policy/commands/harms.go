@@ -77,9 +77,10 @@ func Harms(argv []string) []Harm {
 	return out
 }
 
-// Boundable reports whether nod can tell what a command does: it is called by a plain
-// name, and the harm in its entry is at most of medium risk and is not to delete files,
-// use the network, install software or stop processes.
+// Boundable reports whether nod can tell what a command does, so that a rule may allow
+// exactly this command. It must be called by a plain name, and hold no code and set no
+// variable; the harm in its entry must not be of high risk, and not be to delete files, use
+// the network, install software or stop processes.
 func Boundable(argv []string) bool {
 	name := ProgramName(argv[0])
 	known := Entry(name)
