@@ -47,7 +47,7 @@ func toolAttacks() []toolAttack {
 	)
 }
 
-// No preset allows one of the tool attacks.
+// No preset allows a tool attack.
 func TestToolAttacks(t *testing.T) {
 	for _, name := range []string{policy.PresetDesign, policy.PresetReaders, policy.PresetProject} {
 		p := preset(t, name)
@@ -62,8 +62,8 @@ func TestToolAttacks(t *testing.T) {
 	}
 }
 
-// In a project that is a home directory no preset allows an edit: the files there
-// include those that every login runs.
+// If the project is or holds a home directory, no preset allows an edit: files there include
+// those that every login runs.
 func TestEditsWhereTheProjectIsHome(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann"} {
@@ -116,7 +116,8 @@ func TestRulesAreNotStretched(t *testing.T) {
 	}
 }
 
-// A search of a directory with denied files asks; a search beside them passes.
+// A search of a directory that may hold denied files asks; a search of a directory beside it
+// is allowed.
 func TestSearchesBesideDeniedFiles(t *testing.T) {
 	p := pol(t, schemas.Permissions{Deny: []string{"Read(secret/**)"}})
 	for path, want := range map[string]policy.Effect{"": policy.Ask, ".": policy.Ask, project: policy.Ask, "src": policy.Allow, "secret": policy.Deny, "secret/x": policy.Deny, "Secret": policy.Deny, "secrets": policy.Allow} {
@@ -129,8 +130,8 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 	}
 }
 
-// The words after those that a person was shown must keep to the meaning that the
-// person saw.
+// Further words after a remembered prefix are allowed only if they keep the meaning of the
+// words that the person was shown.
 func TestAnswersAreNotStretched(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string
@@ -139,8 +140,8 @@ func TestAnswersAreNotStretched(t *testing.T) {
 		{[]string{"npm", "test"}, []string{"npm test --prefix /tmp/evil", "npm test --prefix=/tmp/evil", "npm test ../evil", "npm test ~/x", "npm test --script-shell=x", "npm test --script-sh=./x", "npm test --node-opt=--import=./x.js", "npm test X=1", "npm test; rm x", "npm test .env", "cd /tmp/evil && npm test"}, []string{"npm test -- --watch=false", "cd " + project + " && npm test 2>&1 | tail -n 40", "npm test src/a.test.ts"}},
 		{[]string{"go", "test"}, []string{"go test -exec=id ./...", "go test -exec id ./...", "go test -toolexec=x ./...", "go test -o /tmp/x", "go test -C /tmp/evil", "go test -C/tmp/evil", "go test -coverprofile=/etc/x ./...", "go test --vettool=x", "go test -overlay=x", "go test /tmp/evil/..."}, []string{"go test ./... -run 'TestA|TestB' -count=1 -race", "go test -o /dev/null ./x", "cd sub && go test ./..."}},
 		{[]string{"make", "build"}, []string{"make build SHELL=/tmp/x", "make build CC='touch x;'", "make build --eval '$(shell id)'", "make build -f /tmp/evil.mk", "make build -C /tmp/evil", "make build -C/tmp/evil", "make -C /tmp build",
-			// -E is --eval. getopt accepts it among other letters, with its value
-			// attached, and abbreviated.
+			// For make, -E is --eval. getopt accepts -E among other letters and with its
+			// value attached, and --eval abbreviated.
 			"make build '-E$(shell id)'", "make build '-kE$(shell id)'", "make build -kE '$(shell id)'", "make build --ev='$(shell id)'", "make build deploy", "make build -j deploy", "make build -- deploy"}, []string{"make build -j4", "make build -k -j 4", "make build --keep-going --jobs=4 2>&1 | tail -5"}},
 		{[]string{"rake", "test"}, []string{"rake test deploy", "rake test '-eputs 1'", "rake test --execut='puts 1'"}, []string{"rake test --trace"}},
 		{[]string{"./gradlew", "test"}, []string{"./gradlew test publish", "./gradlew test --tests A publish"}, []string{"./gradlew test --tests com.acme.ATest"}},
@@ -178,7 +179,8 @@ func TestRulesHoldWhereNodCanFollow(t *testing.T) {
 	}
 }
 
-// An answer does not cover the input of a command, which may be the code that runs.
+// An answer does not cover a command that reads a pipe or a file, because that input may be
+// the code that runs.
 func TestAnswersAreNotFed(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, c := range []string{"python3 < x.py", "echo 'print(1)' | python3", "patch -p1 < a.patch", "cat a.patch | git apply", "ls && cat x | node | head", "make x < a"} {
@@ -191,8 +193,8 @@ func TestAnswersAreNotFed(t *testing.T) {
 	}
 }
 
-// A command that was shown whole asks again in another directory, because its words
-// name other files there.
+// An answer for one exact command counts only in the directory where it was given: elsewhere
+// the same words name other files.
 func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	proposed := p.Propose(bash(t, "cp a b"))
@@ -226,8 +228,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// An import leaves out rules that would allow more in nod than in the host, or anything
-// at all.
+// An import leaves out rules that would allow more in nod than in the host, and rules that
+// allow running anything.
 func TestImportTakesOverNoMoreThanThereWas(t *testing.T) {
 	for _, r := range []string{"Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(find:*)", "Bash(sed:*)", "Bash(awk:*)", "Bash(tar:*)", "Bash(vim:*)", "Bash(xargs:*)", "Bash(sh:*)", "Bash(env:*)", "Bash(python3:*)", "Bash(docker:*)", "Bash(tmux:*)", "Bash(nod:*)", "Bash(nod pending)", "Bash(ssh:*)", "Bash(npx:*)", "Bash(make:*)", "Bash(rg:*)", "Edit(/docs/**)", "Read(/x)", "Write(/src/*)"} {
 		perms, left, err := policy.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))

@@ -147,7 +147,7 @@ func (c *Command) RunsAnything() bool {
 func (c *Command) RunsInput() bool { return c.Harm == runsInlineCode || c.Harm == runsProgram }
 
 // RunnerWords returns the number of leading words that a remembered answer for a runner must
-// hold; 0 if no answer may leave its further words open.
+// hold; 0 if an answer must hold all words of argv.
 func RunnerWords(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {
 		if n := RunnerWords(argv[1:]); n > 0 {
