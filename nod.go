@@ -64,8 +64,8 @@ func Err(d schemas.Decision) error {
 	return err
 }
 
-// Options name the nod to connect to and the agent that connects. The zero
-// value means the nod of this user on this machine, or the one that NOD_URL names.
+// Options choose which nod to connect to, and as which agent. The zero value means the nod of
+// this user on this machine, or the one that NOD_URL names.
 type Options struct {
 	bus.Place
 	// Agent is the agent's name on the bus: the name that its key was made for. If empty, it

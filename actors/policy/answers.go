@@ -16,7 +16,8 @@ type Answers struct {
 	others  []int            // indexes of the other answers
 }
 
-// NewAnswers returns Answers that hold all without a copy: the caller must not change it.
+// NewAnswers returns the answers in all, indexed. It does not copy all, which the caller must
+// not change any more.
 func NewAnswers(all []Always) *Answers { return &Answers{all: all} }
 
 func (a *Answers) build() {

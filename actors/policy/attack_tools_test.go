@@ -168,8 +168,8 @@ func TestAnswersAreNotStretched(t *testing.T) {
 	}
 }
 
-// A rule for cd does not cover a line whose other commands then run in an unknown
-// directory.
+// A rule for cd does not allow a line if its other commands then run in a directory that nod
+// does not know.
 func TestRulesHoldWhereNodCanFollow(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Bash(cd:*)", "Bash(pushd:*)", "Bash(popd:*)", "Bash(make:*)"}})

@@ -91,7 +91,8 @@ func TestLinksAreFollowed(t *testing.T) {
 		}
 	}
 
-	// A program that may write beside a held directory puts a link in its place.
+	// A program that may write beside a directory of the set can replace the directory by a
+	// link.
 	sub := schemas.SessionPermissions{ReadDirs: []string{in("held/sub")}}
 	require.NoError(t, os.Remove(in("held/sub")))
 	require.NoError(t, os.Symlink(in("other"), in("held/sub")))

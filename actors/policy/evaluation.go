@@ -46,8 +46,8 @@ func (ev *evaluation) firstRule(list func(*layer) []rule, allow bool, covers fun
 	return nil
 }
 
-// layerApplies reports whether a layer applies to the call. Its deny and ask rules (tightens)
-// apply as well if the command line changes to a directory of the layer.
+// layerApplies reports whether a layer applies to the call. With tightens, for deny and ask
+// rules, it applies as well if the command line changes to a directory of the layer.
 func (ev *evaluation) layerApplies(l *layer, tightens bool) bool {
 	if tightens && ev.line != nil {
 		return l.applies(ev.call, &ev.line.Location, true)

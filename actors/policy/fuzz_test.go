@@ -40,8 +40,8 @@ func verdict(p *policy.Policy, command string) policy.Verdict {
 	return p.Check(policy.Call{ToolName: "Bash", Input: raw, Cwd: project, Project: project, Home: home})
 }
 
-// No command is allowed once a command that writes is added to it, in any way that a shell
-// has for it.
+// No line is allowed once a command that writes is added to it, in any way that shell syntax
+// offers.
 func FuzzInfected(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)

@@ -12,7 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// onlyPrefixRules is the reason not to import a rule that is about anything else.
+// onlyPrefixRules is the reason not to import a rule that is not, or not only, about the
+// beginning of a command.
 const onlyPrefixRules = "nod imports only rules about the beginning of a shell command"
 
 // plainPrefix matches the beginning of a command if it is plain words with single spaces.
@@ -126,13 +127,13 @@ func textList(v any) (all []string) {
 	return all
 }
 
-// codexRule matches a rule in the form in which Codex stores a command that its user allowed
-// for good. The file may be a program, so lines of any other form are not imported.
+// codexRule matches a rule in the form in which Codex itself writes rules. A rules file is a
+// program and may hold other forms, which are not imported.
 var codexRule = regexp.MustCompile(`^prefix_rule\(\s*pattern\s*=\s*(\[[^\[\]]*\])\s*,\s*decision\s*=\s*"(allow|prompt|forbidden)"\s*,?\s*\)\s*(?:#.*)?$`)
 
-// ImportCodex imports those lines of a Codex rules file that Codex itself may have written,
-// one rule on each line. It returns every other line as not imported, and if there is one, it
-// imports no allow rule.
+// ImportCodex imports the rules of a Codex rules file that have the form in which Codex
+// itself writes them, one on each line. It returns every other line, except blank lines and
+// comments, as not imported; if there is one, it imports no allow rule.
 func ImportCodex(rules []byte) (schemas.Permissions, []NotImported, error) {
 	var in ruleImport
 	for line := range strings.Lines(string(rules)) {

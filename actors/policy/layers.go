@@ -33,15 +33,15 @@ func compileLayer(at string, l schemas.PolicyLayer) (layer, error) {
 	return out, nil
 }
 
-// applies reports whether the layer is for this call. Its deny and ask rules (tightens) apply
-// as well if a field that the layer matches on is unknown, or if the call runs in a directory
-// of a matching project.
+// applies reports whether the layer is for this call. With tightens, for deny and ask rules,
+// it applies as well if a field that the layer matches on is unknown, or if the call runs in
+// a directory of a matching project.
 func (l *layer) applies(c *Call, loc *pathname.Location, tightens bool) bool {
 	return matchAny(l.match.Agents, c.Agent, tightens) && matchAny(l.match.Hosts, c.Host, tightens) && l.matchProject(loc, tightens)
 }
 
-// Matches reports whether m matches a request of this agent, project and host. A field that m
-// restricts must not be empty.
+// Matches reports whether m matches a request of this agent, project and host. If m restricts
+// a field that is empty, Matches returns false.
 func Matches(m schemas.PolicyMatch, agent, project, host string) bool {
 	l := layer{match: m}
 	return l.applies(&Call{Agent: agent, Host: host}, &pathname.Location{Project: project}, false)

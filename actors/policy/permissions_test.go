@@ -154,7 +154,7 @@ func TestApplyAddsAndTakesNothingAway(t *testing.T) {
 	odd := []policy.Permission{{Access: policy.AccessRead}, {Access: policy.AccessWrite, Path: "../x"}, {Access: "own", Path: "/x"}}
 	assert.Equal(t, after, policy.Apply(after, odd...), "what is no permission adds nothing")
 
-	// Two sets that share memory do not share grants.
+	// Apply does not write to memory that two sets share.
 	shared := schemas.SessionPermissions{ReadDirs: append(make([]string, 0, 4), "/a")}
 	one, two := policy.Apply(shared, parse(t, "@read:/one")...), policy.Apply(shared, parse(t, "@read:/two")...)
 	assert.Equal(t, []string{"/a", "/one"}, one.ReadDirs)

@@ -25,14 +25,14 @@ func (p *Policy) WithLists(lists ...*Answers) *Policy {
 	return &out
 }
 
-// rememberedCommand returns the first remembered answer about commands that covers reports as
-// covering argv, and where it is. In a list, answers with fewer words are tried first.
+// rememberedCommand returns the first remembered answer that begins like argv and for which
+// covers returns true, and its position. In a list, answers with fewer words come first.
 func (p *Policy) rememberedCommand(argv []string, covers func(*Always) bool) (*Always, Remembered) {
 	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, covers)
 }
 
-// rememberedTool returns the first remembered answer about other calls that covers reports as
-// covering the call, and where it is.
+// rememberedTool returns the first remembered answer that is not for a command and for which
+// covers returns true, and its position.
 func (p *Policy) rememberedTool(covers func(*Always) bool) (*Always, Remembered) {
 	return p.remembered((*Answers).tools, covers)
 }

@@ -252,8 +252,8 @@ func (r *rule) segments(segs []string, allow bool) bool {
 }
 
 // segmentsMatch reports whether segs match pattern, segment by segment; ** matches any number
-// of segments. Without strict, for deny and ask rules, wildcards in segs count too and case
-// does not.
+// of segments. Without strict, for deny and ask rules, wildcards in segs match as well and
+// case is ignored.
 func segmentsMatch(pattern, segs []string, strict bool) bool {
 	switch {
 	case len(pattern) > 0 && pattern[0] == "**":

@@ -146,7 +146,7 @@ func TestLayers(t *testing.T) {
 		want policy.Effect
 	}{
 		{with(write, "a", "dev", ""), policy.Allow}, {with(write, "a", "dev", "/srv/prod/x"), policy.Ask}, {with(write, "a", "dev", "/srv/production"), policy.Allow},
-		{with(write, "a", "prod", "/srv/prod/x"), policy.Deny}, {with(write, "a", "", ""), policy.Deny}, // an unknown host tightens
+		{with(write, "a", "prod", "/srv/prod/x"), policy.Deny}, {with(write, "a", "", ""), policy.Deny}, // if the host is unknown, the rules that deny apply
 		{with(build, "ci-1", "dev", ""), policy.Allow}, {with(build, "ann", "dev", ""), policy.Ask}, {with(build, "", "dev", ""), policy.Ask},
 	} {
 		assert.Equal(t, c.want, p.Check(c.call).Effect, "%+v", c.call)

@@ -20,9 +20,9 @@ var webTools = []string{
 	"anthropic_fetch", "firecrawl_fetch", "web_fetch",
 }
 
-// DefaultNeeds returns the access that a tool needs, by name, for all tools that permissions
-// govern: tools that read, search and write files, and tools that use the web. The caller may
-// add to the map.
+// DefaultNeeds returns, by name, the access that each tool needs that permissions govern:
+// tools that read, search and write files, and tools that use the web. The caller may add to
+// the map.
 func DefaultNeeds() map[string]Access {
 	needs := make(map[string]Access)
 	for name, t := range tools.All() {

@@ -31,19 +31,19 @@ const (
 type Command struct {
 	level Level // the first preset that allows it
 
-	short string // letters without a value
-	value string // letters with a value, attached or in the next word
-	tail  string // letters with an optional value, attached only
+	short string // one-letter flags without a value
+	value string // one-letter flags with a value, attached or in the next word
+	tail  string // one-letter flags with an optional value, attached only
 	// long lists long flags: "name" takes no value, "name=" an optional one after =,
 	// "name:" one after = or in the next word.
 	long     string
-	digits   bool   // -20 and +20 are counts
-	operands int    // most operands allowed
+	digits   bool   // -20 and +20 are flags that give a count
+	operands int    // the maximum number of operands
 	Text     bool   // operands are text, not paths
 	raw      bool   // every word is an operand: the command has no flags that matter
 	anyFlag  bool   // no flag does harm, so a file name that is read as a flag is harmless
 	apart    bool   // a letter's value is the next word, whatever letters follow the letter
-	ordered  bool   // flags after the first operand ask
+	ordered  bool   // a flag after the first operand asks
 	Loose    bool   // only operands after the script are paths; values of flags, and the script, are not
 	Lists    bool   // prints names only, so it reads only the directories that a pattern spells out
 	script   string // of a loose command: the flag that gives the pattern instead of the first operand
@@ -57,7 +57,7 @@ type Command struct {
 	Harm Harm // the harm that it may do; the longest entry that matches a command line counts
 
 	// How a remembered answer or a rule may limit the command.
-	runner      bool   // builds, tests, checks or shows: an answer for its first words may allow any further words
+	runner      bool   // builds, tests, checks or shows: an answer may hold only its first words
 	target      bool   // of a runner: the next word names the target, so an answer holds that word too
 	manyTargets bool   // every further operand is a target too, so an answer for one target covers no other operand
 	chooser     string // with manyTargets: the flag whose value is not a target

@@ -10,7 +10,7 @@ type Args struct {
 	name     string
 	flags    []flag
 	operands []word.Word
-	dashes   int // operands before --; -1 without a --
+	dashes   int // the number of operands before --; -1 without a --
 }
 
 // flag is one flag; value is "" if it has none.

@@ -7,8 +7,8 @@ import (
 
 var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
-// gitFormat refuses formats that verify signatures, because git then runs gpg, names of
-// formats, because the configuration may define them to do so, and other spellings of
+// gitFormat refuses formats that verify signatures, because git then runs gpg; names of
+// formats, because the configuration may define such a format; and other spellings of
 // --remerge-diff.
 func gitFormat(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
@@ -37,7 +37,7 @@ func gitFormat(_ Secrets, a *Args) string {
 // revision, a hash, a version or a main branch.
 var gitRevision = regexp.MustCompile(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
 
-// gitDiff refuses two words that may be directories: outside a repository, git compares
+// gitDiff refuses two operands that may be directories: outside a repository, git compares
 // all files in them, secrets too.
 func gitDiff(_ Secrets, a *Args) string {
 	dirs := 0

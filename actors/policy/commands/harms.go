@@ -58,7 +58,7 @@ func Harms(argv []string) []Harm {
 	}
 	var out []Harm
 	switch gitRead := name == "git" && len(argv) > 1 && Reader("git "+argv[1]) != nil; {
-	case h == Harm{}, gitRead && h == changesRepository: // it only reads, or is refused for another reason
+	case h == Harm{}, gitRead && h == changesRepository: // no harm is known, or git only reads
 	default:
 		out = append(out, h)
 	}

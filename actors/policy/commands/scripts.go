@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// The scripts in commands. For each language, an expression matches the harmless scripts;
-// every other script asks.
+// Scripts that commands hold, as in sed and awk. For each language, an expression matches the
+// harmless scripts; every other script asks.
 
 // sedAddress matches a line number, the last line, a step, or a plain expression. Brackets in
 // an expression hold no delimiter: some versions of sed end the expression there.

@@ -14,7 +14,7 @@ type Names struct {
 	wild   []string        // single segments with a wildcard
 	rows   [][]string      // patterns of several segments; the first is "" in a pattern from the root
 	first  map[string]bool // the first segments of rows
-	roots  map[string]bool // absolute directories in which rows at the root begin
+	roots  map[string]bool // the directories above each pattern from the root, such as / and /etc
 	starts [256]bool       // first letters of exact, of first, and of wild
 	ends   [256]bool       // last letters of those in wild that do not end in a *
 
@@ -96,8 +96,8 @@ func (n *Names) matchWild(s string) bool {
 	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return Match(w, s) })
 }
 
-// cannotMatch reports whether no segment of p even begins or ends like a listed name.
-// It looks at each byte once and returns false if unsure.
+// cannotMatch reports whether p matches no listed name, because none of its segments begins
+// or ends like one. It looks at each byte once and returns false if unsure.
 func (n *Names) cannotMatch(p string) bool {
 	if p == "" || p[0] == '/' && n.rooted(p) {
 		return p == ""

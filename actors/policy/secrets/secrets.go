@@ -9,10 +9,10 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// secretNames are files and directories that hold secrets, or that configure which
-// programs run. A name matches a path segment anywhere, several match consecutive
-// segments, and every path below matches too; a leading / ties a name to the root. Case
-// does not count, as in the file systems of macOS and Windows.
+// secretNames are files and directories that hold secrets, or that configure which programs
+// run. A name matches a path segment anywhere, a name with / matches consecutive segments,
+// and a name with a leading / matches from the root. Every path below a match matches too.
+// Case does not count, as in the file systems of macOS and Windows.
 var secretNames = []string{
 	// keys
 	".ssh", ".gnupg", "id_rsa", "id_rsa*", "id_dsa", "id_dsa*", "id_ecdsa", "id_ecdsa*", "id_ed25519", "id_ed25519*", "secring.gpg",
@@ -225,7 +225,8 @@ func (n *Names) Own(p string, loc *pathname.Location) bool {
 	return false
 }
 
-// mayNameOwn quickly rules out most paths: every name of nod's own files contains "nod".
+// mayNameOwn is a quick check: it reports whether p contains "nod", as the names of all of
+// nod's own files do, or a wildcard.
 func mayNameOwn(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {

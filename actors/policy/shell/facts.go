@@ -14,8 +14,8 @@ import (
 // Facts hold the properties of any command line, harmless or not. They serve to deny,
 // to ask and to name the risk, never to allow.
 type Facts struct {
-	Commands  [][]string // every command in the line; of sudo rm x, also rm x
-	Words     []string   // of every command, without quotes
+	Commands  [][]string // every command in the line; for sudo rm x, also rm x
+	Words     []string   // the words of every command, without quotes
 	Writes    []string   // files that redirections write
 	piped     []string   // names of commands that read a pipe
 	subst     bool

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Bounds of a line to check. A longer line asks: people do not read it, and checking it could
-// be slow.
+// Bounds of a line to check. A line that exceeds one asks: people do not read such lines, and
+// checking them could be slow.
 const (
 	maxCommand = 8 << 10 // bytes
 	maxNesting = 100     // brackets

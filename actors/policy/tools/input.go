@@ -90,8 +90,8 @@ func stringEnd(raw json.RawMessage, at int) int {
 	return -1
 }
 
-// Text returns the string under these keys; false if none or several of them are there,
-// or if the value is not a string.
+// Text returns the string under these keys; false if none or more than one of the keys is
+// there, or if the value is not a string.
 func (in Input) Text(keys ...string) (string, bool) {
 	out, found := "", false
 	for _, k := range keys {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// CheckWebAddress returns an error if the input's url is not a web address, such as file:.
+// CheckWebAddress returns an error if the input has a url that is not a web address.
 func (in Input) CheckWebAddress() error {
 	raw, ok := in["url"]
 	if !ok {
