@@ -108,7 +108,8 @@ func Connect(ctx context.Context, options ...Options) (*Client, error) {
 // the wait. The error is nil only if the decision allows r unchanged. For any other decision,
 // Ask returns the decision and the error that Err gives for it. If ctx ends first, Ask
 // withdraws the request and returns ctx's error. Failures of nod itself are *schemas.Error.
-// Ask fills in the session, host, project and user from this process if r leaves them empty.
+// Ask fills in the session, host, project, user and agent's name from this process if r
+// leaves them empty.
 func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	d, err := c.asker.Ask(ctx, complete(r))
 	if err == nil {
@@ -192,8 +193,8 @@ func (c *Client) Open() bool { return c.conn.Open() }
 
 // Command returns a request to run a shell command in the current directory.
 func Command(command string) schemas.Request {
-	cwd, _ := os.Getwd()                                                            // "" if unknown; rules that depend on it then ask
-	details, _ := schemas.Encode(map[string]string{"command": command, "cwd": cwd}) // strings always encode
+	cwd, _ := os.Getwd()                                                            // "" if unknown; nod then asks if its rules need the directory
+	details, _ := schemas.Encode(map[string]string{"command": command, "cwd": cwd}) // encoding strings cannot fail
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 		ActionType: schemas.ActionCommand, ActionDetails: details,
@@ -209,9 +210,9 @@ func Permission(reason string, tags ...string) schemas.Request {
 	}
 }
 
-// complete fills in the fields that say where a request comes from, if they are empty. A
-// request that names a host gets no project: this process's directory may not exist on that
-// host.
+// complete fills in the session, host, project, user and agent's name from this process if
+// they are empty. A request that names a host gets no project: this process's directory may
+// not exist on that host.
 func complete(r schemas.Request) schemas.Request {
 	if r.SessionID == "" {
 		r.SessionID = "default"

@@ -35,7 +35,7 @@ func toolAttacks() []toolAttack {
 		".claude/settings.json", ".claude/settings.local.json", ".claude/commands/x.md", ".CLAUDE/settings.json", ".codex/config.toml", ".cursor/mcp.json", ".gemini/settings.json", ".windsurf/x", ".roo/x", ".kiro/x", ".continue/x", ".amazonq/x", ".clinerules", ".mcp.json", "opencode.json", ".vscode/settings.json", ".vscode/tasks.json", "x.code-workspace", ".idea/x", ".zed/settings.json", ".devcontainer/x", ".husky/pre-commit", ".envrc", ".env", ".env.local", ".npmrc", ".nvim.lua", ".exrc", ".dir-locals.el", ".hg/hgrc", ".jj/config", ".svn/x", "server.pem", "id_rsa",
 		"../x", "/etc/passwd", "~/x", "/home/ann/x", "/home/ann/.bashrc", "/home/ann/projectx/y", "a/../../x", "*", "x*", "", ".", "..", "/home/ann/project", "C:\\x", "//x/y", "\u202ex", "x\u0000y", "file:///home/ann/project/x", ".nod/settings.json", "a/.nod/x",
 	} {
-		raw, _ := json.Marshal(path) // strings always encode
+		raw, _ := json.Marshal(path) // encoding strings cannot fail
 		out = append(out, toolAttack{"Edit", `{"file_path":` + string(raw) + `,"old_string":"a","new_string":"b"}`}, toolAttack{"Write", `{"file_path":` + string(raw) + `,"content":"b"}`}, toolAttack{"create", `{"path":` + string(raw) + `}`})
 		patch, _ := json.Marshal("*** Begin Patch\n*** Update File: README.md\n@@\n-a\n+b\n*** Add File: " + path + "\n+x\n*** End Patch")
 		out = append(out, toolAttack{"apply_patch", `{"input":` + string(patch) + `}`})

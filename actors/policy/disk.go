@@ -21,7 +21,7 @@ type Resolver func(path string) (string, error)
 // maxLinks is the number of symbolic links that a path may go through, as in the kernel.
 const maxLinks = 40
 
-// Disk gives ShellNeeds the facts about the files of the machine that a line runs on.
+// Disk tells ShellNeeds about the links and repositories of the machine on which a line runs.
 type Disk = shell.Disk
 
 // ThisDisk is the Disk of this machine. ThisDisk and OnDisk are the only parts of this

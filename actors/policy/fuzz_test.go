@@ -36,7 +36,7 @@ func addSeeds(f *testing.F) {
 }
 
 func verdict(p *policy.Policy, command string) policy.Verdict {
-	raw, _ := json.Marshal(map[string]string{"command": command}) // strings always encode
+	raw, _ := json.Marshal(map[string]string{"command": command}) // encoding strings cannot fail
 	return p.Check(policy.Call{ToolName: "Bash", Input: raw, Cwd: project, Project: project, Home: home})
 }
 

@@ -126,7 +126,7 @@ func (t *transcript) codex(e *transcriptLine) {
 			t.add(t.session, t.cwd, item.Name, json.RawMessage(item.Arguments))
 		}
 	case "custom_tool_call":
-		raw, _ := schemas.Encode(map[string]string{"input": item.Input}) // strings always encode
+		raw, _ := schemas.Encode(map[string]string{"input": item.Input}) // encoding strings cannot fail
 		t.add(t.session, t.cwd, item.Name, raw)
 	case "local_shell_call":
 		raw, _ := schemas.Encode(map[string]any{"command": item.Action.Command, "workdir": item.Action.WorkingDirectory})

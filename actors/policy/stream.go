@@ -41,7 +41,7 @@ func (a *streamCall) fill(base Call) Call {
 	}
 	if a.ToolName == "" && a.Command != "" {
 		base.ToolName = "Bash"
-		base.Input, _ = schemas.Encode(map[string]string{"command": a.Command}) // strings always encode
+		base.Input, _ = schemas.Encode(map[string]string{"command": a.Command}) // encoding strings cannot fail
 	}
 	return base
 }

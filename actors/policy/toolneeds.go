@@ -80,10 +80,10 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 	return perms, nil
 }
 
-// Covered turns permissions that set includes into remembered answers for Policy.With, which
-// allow this tool on the files of perms (from ToolNeeds). As for every remembered answer,
-// deny and ask rules outrank them. It returns nil for files that decide which programs run
-// (.git, agents' settings), unless set names them.
+// Covered returns remembered answers for Policy.With that allow this tool on the files of
+// perms (from ToolNeeds), which set must include. As with all remembered answers, deny and ask
+// rules outrank them. If a file decides which programs run (.git, agents' settings), Covered
+// returns nil, unless set names that file or its hidden directory.
 func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []Always {
 	if tools.Named(name).Kind != tools.Edit {
 		return []Always{{Tool: name}}

@@ -52,7 +52,7 @@ type Command struct {
 	check   func(s Secrets, a *Args) string
 	Special bool   // its words follow a grammar of their own: no list tells which of them are harmless
 	follows string // flags that make it follow the links that it finds
-	Differ  bool   // of git: may run a configured diff program
+	Differ  bool   // of a git subcommand: may run a configured diff program
 
 	Harm Harm // the harm that it may do; the longest entry that matches a command line counts
 
@@ -73,7 +73,7 @@ type Command struct {
 // unlimited means that a command takes any number of operands.
 const unlimited = 1 << 20
 
-// Secrets tells the checks of searches which files hold secrets.
+// Secrets tells the checks of search commands, such as grep, which files hold secrets.
 type Secrets interface {
 	// SecretFilter reports whether files that hold secrets may pass the filter of a
 	// search.

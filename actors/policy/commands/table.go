@@ -83,7 +83,7 @@ func newTable() map[string]*Command {
 		"free":     {level: LevelReaders, short: "bghkmtw"},
 		"tty":      {level: LevelReaders, short: "s"},
 
-		// commands with a grammar of their own
+		// commands that package shell checks by a grammar of their own
 		"cd":              {level: LevelReaders, Special: true},
 		"test":            {level: LevelReaders, Special: true},
 		"find":            {level: LevelReaders, Special: true, Wraps: true},

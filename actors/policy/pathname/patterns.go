@@ -116,8 +116,8 @@ func Match(pattern, name string) bool {
 	return strings.Trim(pattern[i:], "*") == ""
 }
 
-// Pieces returns p and the parts of p between the signs that may start or end a path, as in
-// dd of=FILE, @FILE and REV:FILE..REV:FILE.
+// Pieces returns p and the parts of p between =, :, @, commas and dots (..), which may start
+// or end a path, as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
 func Pieces(p string) []string {
 	out := []string{p}
 	if !strings.ContainsAny(p, "=:@,") {

@@ -16,7 +16,8 @@ var Fixed = Compile([]string{
 })
 
 // Unusual returns the segments of a path that are hidden, or that could be another spelling
-// of a name. If there are none, it returns the path itself if Fixed lists it.
+// of a name, as GIT~1 is of .git. If there are none, it returns the path itself if Fixed
+// lists it.
 func Unusual(p string) []string {
 	var out []string
 	for seg := range strings.SplitSeq(strings.ToLower(p), "/") {

@@ -93,7 +93,7 @@ type Line struct {
 	secret     bool        // a redirection names a secret
 	Comments   bool        // holds a comment
 	simple     bool        // one command of plain words, for which no tree was parsed
-	Untracked  bool        // changes to a directory that nod cannot follow
+	Untracked  bool        // a command changes to a directory that nod does not know
 	zsh        bool        // read as an interactive Zsh does, for which # starts no comment
 }
 

@@ -13,8 +13,8 @@ import (
 // ErrReadsUnknown means that a line may read files that its words do not name, so nod asks.
 var ErrReadsUnknown = errors.New("nod cannot tell which files it reads")
 
-// Disk gives Reads the facts about the files of the machine that a line runs on.
-// Its methods return an error if they cannot tell.
+// Disk tells Reads about the links and repositories of the machine on which a line runs. Its
+// methods return an error if they cannot tell.
 type Disk interface {
 	// Links returns the names of the symbolic links in a directory.
 	Links(dir string) ([]string, error)

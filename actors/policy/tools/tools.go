@@ -28,7 +28,7 @@ const (
 	Notes // the agent's own bookkeeping
 )
 
-// Tool is a tool under the name that rules use.
+// Tool is a tool's name in rules, and its kind.
 type Tool struct {
 	Name string
 	Kind Kind
