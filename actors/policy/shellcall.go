@@ -148,7 +148,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 		return "allow " + r.text
 	}
 	if p.HasInput {
-		return "" // an answer covers no input, which may be code
+		return "" // an answer does not cover input, which may be code
 	}
 	g, which := ev.pol.rememberedCommand(argv, func(g *Always) bool { return coversArgv(g, ev, argv) })
 	if g == nil {

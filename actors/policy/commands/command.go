@@ -169,7 +169,7 @@ func RunnerWords(argv []string) int {
 	return 0
 }
 
-// compile fills in the long flags of each entry.
+// compile sets longs from long in each entry of t, and returns t.
 func compile(t map[string]*Command) map[string]*Command {
 	for _, c := range t {
 		c.longs = map[string]byte{}

@@ -110,7 +110,7 @@ func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
 }
 
 // gitOnlyReads reports whether git with these words only reads. Options before the subcommand
-// may re-point git, but write nothing by themselves.
+// may make git use another repository or program, but write nothing themselves.
 func (f *Facts) gitOnlyReads(words []string) bool {
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		n := 1

@@ -108,7 +108,8 @@ func (in Input) Text(keys ...string) (string, bool) {
 	return out, found
 }
 
-// unquote returns the text of a JSON string. A plain one needs no decoding.
+// unquote returns the text of a JSON string; false if raw is not one. A string without
+// escapes needs no decoding.
 func unquote(raw json.RawMessage) (string, bool) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
 		return string(raw[1 : n-1]), true
