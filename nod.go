@@ -27,8 +27,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The reasons for which a decision does not allow a request as it was sent.
-// Err and Client.Ask wrap them; test for them with errors.Is.
+// The reasons why a decision does not allow a request as it was sent. The errors of Err and
+// Client.Ask wrap them: test with errors.Is.
 var (
 	ErrTimedOut  = errors.New("the permission request timed out")
 	ErrWithdrawn = errors.New("the permission request was withdrawn")
@@ -39,8 +39,8 @@ var (
 	ErrEdited = errors.New("the approver changed the input before allowing it")
 )
 
-// Err returns nil if d allows the request exactly as it was sent. Otherwise it
-// returns one of the errors above, with the decision's message if it has one.
+// Err returns nil if d allows the request exactly as it was sent. Otherwise it returns an
+// error that wraps one of those above and contains the decision's message, if it has one.
 func Err(d schemas.Decision) error {
 	var err error
 	switch d.Outcome {
@@ -64,12 +64,12 @@ func Err(d schemas.Decision) error {
 	return err
 }
 
-// Options name the nod to connect to and the agent that connects. The zero
-// value means the nod of this user on this machine, or the one that NOD_URL names.
+// Options choose which nod to connect to, and as which agent. The zero value means the nod of
+// this user on this machine, or the one that NOD_URL names.
 type Options struct {
 	bus.Place
-	// Agent is the agent's name on the bus, the same as in its key. If empty, it is
-	// the name under which this machine was invited, or else "local".
+	// Agent is the agent's name on the bus: the name that its key was made for. If empty, it
+	// is the name in the invitation that this machine accepted, or else "local".
 	Agent string
 	// Log receives messages about the connection; nil logs nothing.
 	Log *slog.Logger
@@ -104,12 +104,12 @@ func Connect(ctx context.Context, options ...Options) (*Client, error) {
 	return &Client{conn: conn, asker: bus.NewAsker(conn, o.Agent), agent: o.Agent}, nil
 }
 
-// Ask sends r and waits for its one decision; restarts of nod and of the broker
-// do not end the wait. The error is nil only if the decision allows r
-// unchanged. For any other decision, Ask returns the decision and the error
-// that Err gives for it. If ctx ends first, Ask withdraws the request. Failures
-// of nod itself are *schemas.Error. If r names no session, host, project or
-// user, Ask fills them in from this process.
+// Ask sends r and waits for its one decision; restarts of nod and of the broker do not end
+// the wait. The error is nil only if the decision allows r unchanged. For any other decision,
+// Ask returns the decision and the error that Err gives for it. If ctx ends first, Ask
+// withdraws the request and returns ctx's error. Failures of nod itself are *schemas.Error.
+// Ask fills in the session, host, project, user and agent's name from this process if r
+// leaves them empty.
 func (c *Client) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	d, err := c.asker.Ask(ctx, complete(r))
 	if err == nil {
@@ -124,28 +124,28 @@ func (c *Client) Submit(ctx context.Context, r schemas.Request) (*bus.OpenReques
 	return c.asker.Submit(ctx, complete(r))
 }
 
-// Withdraw ends a pending request and returns its decision: withdrawn, or an
-// earlier decision, which stands.
+// Withdraw ends a pending request and returns its decision: withdrawn, or the decision that
+// the request already had, which stands.
 func (c *Client) Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error) {
 	return c.asker.Withdraw(ctx, sessionID, pendingID, reason)
 }
 
-// Detach leaves a tool call pending although its agent no longer waits. If it is
-// allowed before its deadline, the next identical call is allowed, once.
+// Detach leaves a tool call pending although its agent no longer waits. If the call is
+// allowed before its deadline, the next identical call is allowed, once. A request that is
+// not a tool call is withdrawn.
 func (c *Client) Detach(ctx context.Context, sessionID, pendingID, reason string) error {
 	return c.asker.Detach(ctx, sessionID, pendingID, reason)
 }
 
-// HostResolved reports to nod that a host continued without waiting for
-// decisions, and returns the ids of the requests that nod withdrew for this
-// reason.
+// HostResolved reports to nod that a host continued without waiting for decisions. It returns
+// the ids of the requests that nod therefore withdrew, or for which it recorded how the call
+// ended.
 func (c *Client) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
 	return c.asker.HostResolved(ctx, p)
 }
 
-// Share passes permissions of one session on to another session of the same
-// agent, and returns the new grant. That grant ends with the grant that it was
-// shared from, or earlier.
+// Share passes permissions of one session on to another session of the same agent, and
+// returns the new grant, which ends no later than the grant that it was shared from.
 func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error) {
 	s.Type = schemas.TypeShare
 	var reply schemas.Grants
@@ -158,9 +158,8 @@ func (c *Client) Share(ctx context.Context, s schemas.Share) (schemas.StandingAn
 	return reply.Grants[0], nil
 }
 
-// Gate returns the permissions that a scheduled task needs and its session does
-// not hold. nod sends the session a notice that lists them; the caller decides
-// whether to run the task.
+// Gate returns the permissions that a scheduled task needs and its session does not have. nod
+// sends the session a notice that lists them; the caller decides whether to run the task.
 func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, err error) {
 	g.Type = schemas.TypeGate
 	var reply schemas.GateReply
@@ -170,9 +169,9 @@ func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, er
 	return reply.Missing, nil
 }
 
-// Session returns a session's state, with every grant in force in it. A session
-// that no agent has used becomes this agent's; for another agent's session the
-// error has the code NOT_FOUND.
+// Session returns a session's state, with all grants that are in force in it. If no agent has
+// used the session, it becomes this agent's. If it is another agent's, the error has the code
+// NOT_FOUND.
 func (c *Client) Session(ctx context.Context, id string) (schemas.Session, error) {
 	var s schemas.Session
 	err := c.conn.CallInto(ctx, schemas.SessionSubject(c.agent), schemas.Query{Type: schemas.TypeQuery, SessionID: id}, &s)
@@ -194,8 +193,8 @@ func (c *Client) Open() bool { return c.conn.Open() }
 
 // Command returns a request to run a shell command in the current directory.
 func Command(command string) schemas.Request {
-	cwd, _ := os.Getwd()                                                            // shown only; unknown is empty
-	details, _ := schemas.Encode(map[string]string{"command": command, "cwd": cwd}) // strings always encode
+	cwd, _ := os.Getwd()                                                            // "" if unknown; nod then asks if its rules need the directory
+	details, _ := schemas.Encode(map[string]string{"command": command, "cwd": cwd}) // encoding strings cannot fail
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 		ActionType: schemas.ActionCommand, ActionDetails: details,
@@ -211,15 +210,15 @@ func Permission(reason string, tags ...string) schemas.Request {
 	}
 }
 
-// complete fills in the origin of a request if the caller left it empty. A
-// request that names a host gets no project: this process's directory may not
-// exist on that host.
+// complete fills in the session, host, project, user and agent's name from this process if
+// they are empty. A request that names a host gets no project: this process's directory may
+// not exist on that host.
 func complete(r schemas.Request) schemas.Request {
 	if r.SessionID == "" {
 		r.SessionID = "default"
 	}
 	if r.Host == "" {
-		r.Host, _ = os.Hostname() // display only
+		r.Host, _ = os.Hostname() // "" if unknown; allow rules for named hosts then do not apply
 		if cwd, err := os.Getwd(); err == nil && r.Project == "" {
 			r.Project = cwd
 		}

@@ -1,6 +1,5 @@
-// Package nodtest runs a whole nod in a test's process and answers its prompts.
-// A program's behaviour when it is allowed, denied or not answered can be tested
-// against a real nod.
+// Package nodtest runs a complete nod in a test's process and answers its prompts. Use it to
+// test what a program does when its request is allowed, denied or not answered.
 package nodtest
 
 import (
@@ -19,10 +18,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// within bounds each start, stop and answer.
+// within is the time limit of each start, stop and answer.
 const within = 30 * time.Second
 
-// person is the approver's user id.
+// person is the user id under which the approver answers.
 const person = "nodtest"
 
 // Answer is the approver's answer to a prompt. The zero Answer is silence: the
@@ -39,11 +38,11 @@ func Allow() Answer { return Answer{Kind: schemas.AllowOnce} }
 // Deny returns an answer that denies the call once, with a message for the agent.
 func Deny(message string) Answer { return Answer{Kind: schemas.RejectOnce, Message: message} }
 
-// Start starts a nod that ends with the test, and returns a client of it. nod
-// applies its default rules, and calls answer for each request that no rule
-// decides, possibly from several goroutines at once. Requests are independent:
-// identical ones do not share a prompt, and no denial is remembered. A failure to
-// start or stop nod or to send an answer fails the test.
+// Start starts a nod that stops when the test ends, and returns a client that asks it. nod
+// applies its default rules, and calls answer for each request that no rule decides, possibly
+// from several goroutines at once. Requests are independent: identical requests do not share
+// a prompt, and no denial is remembered. A failure to start or stop nod or to send an answer
+// fails the test.
 func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
@@ -87,7 +86,7 @@ func Start(t testing.TB, answer func(schemas.Prompt) Answer) *nod.Client {
 	return client
 }
 
-// approver answers each prompt with the result of answer.
+// approver sends nod the result of answer for each prompt.
 type approver struct {
 	t      testing.TB
 	desk   *connector.Desk

@@ -11,12 +11,13 @@ type Answers struct {
 	all []Always
 
 	index   sync.Once
-	byWords map[string][]int // indexes of answers for commands, by all their words
+	byWords map[string][]int // indexes of answers for commands, by their words, each followed by wordEnd
 	longest int              // the number of words of the longest command
 	others  []int            // indexes of the other answers
 }
 
-// NewAnswers keeps the list, which must not change.
+// NewAnswers returns the answers in all, indexed. It does not copy all, which the caller must
+// not change any more.
 func NewAnswers(all []Always) *Answers { return &Answers{all: all} }
 
 func (a *Answers) build() {
@@ -33,11 +34,12 @@ func (a *Answers) build() {
 	}
 }
 
-// wordEnd ends a word in a key. A word that contains it can only yield candidates that
-// do not match.
+// wordEnd ends each word in a key. If a word itself contains wordEnd, two lists of words may
+// have the same key: coversArgv compares the words again.
 const wordEnd = "\x00"
 
-// commands returns the indexes of the answers whose words a command begins with.
+// commands returns the indexes of the answers whose words argv begins with, fewer words
+// first.
 func (a *Answers) commands(argv []string) (places []int) {
 	a.index.Do(a.build)
 	var key strings.Builder

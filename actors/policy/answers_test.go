@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An answer is compared only with commands that begin with its words, or if it is not
-// for a command.
+// commands returns the answers whose words the command begins with; tools returns the answers
+// that are not for commands.
 func TestAnswersAreFoundByTheirWords(t *testing.T) {
 	all := []Always{
 		{Tool: "Bash", Argv: []string{"make", "all"}}, {Tool: "Edit", Path: "/w/a.go"}, {Tool: "Bash", Argv: []string{"make"}, Prefix: true},
@@ -25,7 +25,7 @@ func TestAnswersAreFoundByTheirWords(t *testing.T) {
 		want []int
 	}{
 		{nil, nil}, {[]string{"ls"}, nil}, {[]string{"make"}, []int{2}}, {[]string{"make", "none"}, []int{2}},
-		{[]string{"make", "all"}, []int{2, 0, 4}}, // the last one is ruled out by comparing words
+		{[]string{"make", "all"}, []int{2, 0, 4}}, // answer 4 has the same key as answer 0, and other words
 		{[]string{"make", "all", "-j"}, []int{2, 0, 4}}, {[]string{"make all"}, []int{3}},
 		{[]string{"make", "target7"}, []int{2, 13}},
 	} {

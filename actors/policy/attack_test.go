@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// attacks are command lines that write, run, connect, configure or reveal a secret,
-// grouped by the check that has to notice. No preset ever allows one.
+// attacks returns command lines that write, run, connect, configure or reveal a secret,
+// grouped by the check that must notice them. No preset allows any of them.
 func attacks() map[string][]string {
 	return map[string][]string{
 		"every node": {
@@ -74,7 +74,7 @@ func attacks() map[string][]string {
 	}
 }
 
-// reads are harmless commands that agents run all day. The checks against attacks must
+// reads returns harmless commands that agents run all day. The checks against attacks must
 // not refuse them.
 func reads() []string {
 	return []string{
@@ -112,7 +112,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// Every preset refuses each attack, alone and beside a harmless read.
+// No preset allows an attack, alone or after a harmless read.
 func TestAttacks(t *testing.T) {
 	count := 0
 	for _, name := range []string{policy.PresetDesign, policy.PresetReaders, policy.PresetProject} {

@@ -36,7 +36,7 @@ func toolAttacks() []toolAttack {
 		".claude/settings.json", ".claude/settings.local.json", ".claude/commands/x.md", ".CLAUDE/settings.json", ".codex/config.toml", ".cursor/mcp.json", ".gemini/settings.json", ".windsurf/x", ".roo/x", ".kiro/x", ".continue/x", ".amazonq/x", ".clinerules", ".mcp.json", "opencode.json", ".vscode/settings.json", ".vscode/tasks.json", "x.code-workspace", ".idea/x", ".zed/settings.json", ".devcontainer/x", ".husky/pre-commit", ".envrc", ".env", ".env.local", ".npmrc", ".nvim.lua", ".exrc", ".dir-locals.el", ".hg/hgrc", ".jj/config", ".svn/x", "server.pem", "id_rsa",
 		"../x", "/etc/passwd", "~/x", "/home/ann/x", "/home/ann/.bashrc", "/home/ann/projectx/y", "a/../../x", "*", "x*", "", ".", "..", "/home/ann/project", "C:\\x", "//x/y", "\u202ex", "x\u0000y", "file:///home/ann/project/x", ".nod/settings.json", "a/.nod/x",
 	} {
-		raw, _ := json.Marshal(path) // strings always encode
+		raw, _ := json.Marshal(path) // encoding strings cannot fail
 		out = append(out, toolAttack{"Edit", `{"file_path":` + string(raw) + `,"old_string":"a","new_string":"b"}`}, toolAttack{"Write", `{"file_path":` + string(raw) + `,"content":"b"}`}, toolAttack{"create", `{"path":` + string(raw) + `}`})
 		patch, _ := json.Marshal("*** Begin Patch\n*** Update File: README.md\n@@\n-a\n+b\n*** Add File: " + path + "\n+x\n*** End Patch")
 		out = append(out, toolAttack{"apply_patch", `{"input":` + string(patch) + `}`})
@@ -48,7 +48,7 @@ func toolAttacks() []toolAttack {
 	)
 }
 
-// No preset allows one of the tool attacks.
+// No preset allows a tool attack.
 func TestToolAttacks(t *testing.T) {
 	for _, name := range []string{policy.PresetDesign, policy.PresetReaders, policy.PresetProject} {
 		p := preset(t, name)
@@ -63,8 +63,8 @@ func TestToolAttacks(t *testing.T) {
 	}
 }
 
-// In a project that is a home directory no preset allows an edit: the files there
-// include those that every login runs.
+// If the project is or holds a home directory, no preset allows an edit: files there include
+// those that every login runs.
 func TestEditsWhereTheProjectIsHome(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann"} {
@@ -117,7 +117,8 @@ func TestRulesAreNotStretched(t *testing.T) {
 	}
 }
 
-// A search of a directory with denied files asks; a search beside them passes.
+// A search of a directory that may hold denied files asks; a search of a directory beside it
+// is allowed.
 func TestSearchesBesideDeniedFiles(t *testing.T) {
 	p := pol(t, schemas.Permissions{Deny: []string{"Read(secret/**)"}})
 	for path, want := range map[string]policy.Effect{"": policy.Ask, ".": policy.Ask, project: policy.Ask, "src": policy.Allow, "secret": policy.Deny, "secret/x": policy.Deny, "Secret": policy.Deny, "secrets": policy.Allow} {
@@ -130,8 +131,8 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 	}
 }
 
-// The words after those that a person was shown must keep to the meaning that the
-// person saw.
+// Further words after a remembered prefix are allowed only if they keep the meaning of the
+// words that the person was shown.
 func TestAnswersAreNotStretched(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string
@@ -140,8 +141,8 @@ func TestAnswersAreNotStretched(t *testing.T) {
 		{[]string{"npm", "test"}, []string{"npm test --prefix /tmp/evil", "npm test --prefix=/tmp/evil", "npm test ../evil", "npm test ~/x", "npm test --script-shell=x", "npm test --script-sh=./x", "npm test --node-opt=--import=./x.js", "npm test X=1", "npm test; rm x", "npm test .env", "cd /tmp/evil && npm test"}, []string{"npm test -- --watch=false", "cd " + project + " && npm test 2>&1 | tail -n 40", "npm test src/a.test.ts"}},
 		{[]string{"go", "test"}, []string{"go test -exec=id ./...", "go test -exec id ./...", "go test -toolexec=x ./...", "go test -o /tmp/x", "go test -C /tmp/evil", "go test -C/tmp/evil", "go test -coverprofile=/etc/x ./...", "go test --vettool=x", "go test -overlay=x", "go test /tmp/evil/..."}, []string{"go test ./... -run 'TestA|TestB' -count=1 -race", "go test -o /dev/null ./x", "cd sub && go test ./..."}},
 		{[]string{"make", "build"}, []string{"make build SHELL=/tmp/x", "make build CC='touch x;'", "make build --eval '$(shell id)'", "make build -f /tmp/evil.mk", "make build -C /tmp/evil", "make build -C/tmp/evil", "make -C /tmp build",
-			// -E is --eval. getopt accepts it among other letters, with its value
-			// attached, and abbreviated.
+			// For make, -E is --eval. getopt accepts -E among other letters and with its
+			// value attached, and --eval abbreviated.
 			"make build '-E$(shell id)'", "make build '-kE$(shell id)'", "make build -kE '$(shell id)'", "make build --ev='$(shell id)'", "make build deploy", "make build -j deploy", "make build -- deploy"}, []string{"make build -j4", "make build -k -j 4", "make build --keep-going --jobs=4 2>&1 | tail -5"}},
 		{[]string{"rake", "test"}, []string{"rake test deploy", "rake test '-eputs 1'", "rake test --execut='puts 1'"}, []string{"rake test --trace"}},
 		{[]string{"./gradlew", "test"}, []string{"./gradlew test publish", "./gradlew test --tests A publish"}, []string{"./gradlew test --tests com.acme.ATest"}},
@@ -168,8 +169,8 @@ func TestAnswersAreNotStretched(t *testing.T) {
 	}
 }
 
-// A rule for cd does not cover a line whose other commands then run in an unknown
-// directory.
+// A rule for cd does not allow a line if its other commands then run in a directory that nod
+// does not know.
 func TestRulesHoldWhereNodCanFollow(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Bash(cd:*)", "Bash(pushd:*)", "Bash(popd:*)", "Bash(make:*)"}})
@@ -179,7 +180,8 @@ func TestRulesHoldWhereNodCanFollow(t *testing.T) {
 	}
 }
 
-// An answer does not cover the input of a command, which may be the code that runs.
+// An answer does not cover a command that reads a pipe or a file, because that input may be
+// the code that runs.
 func TestAnswersAreNotFed(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, c := range []string{"python3 < x.py", "echo 'print(1)' | python3", "patch -p1 < a.patch", "cat a.patch | git apply", "ls && cat x | node | head", "make x < a"} {
@@ -192,8 +194,8 @@ func TestAnswersAreNotFed(t *testing.T) {
 	}
 }
 
-// A command that was shown whole asks again in another directory, because its words
-// name other files there.
+// An answer for one exact command counts only in the directory where it was given: elsewhere
+// the same words name other files.
 func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	proposed := p.Propose(bash(t, "cp a b"))
@@ -227,8 +229,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// An import leaves out rules that would allow more in nod than in the host, or anything
-// at all.
+// An import leaves out rules that would allow more in nod than in the host, and rules that
+// allow running anything.
 func TestImportTakesOverNoMoreThanThereWas(t *testing.T) {
 	for _, r := range []string{"Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(find:*)", "Bash(sed:*)", "Bash(awk:*)", "Bash(tar:*)", "Bash(vim:*)", "Bash(xargs:*)", "Bash(sh:*)", "Bash(env:*)", "Bash(python3:*)", "Bash(docker:*)", "Bash(tmux:*)", "Bash(nod:*)", "Bash(nod pending)", "Bash(ssh:*)", "Bash(npx:*)", "Bash(make:*)", "Bash(rg:*)", "Edit(/docs/**)", "Read(/x)", "Write(/src/*)"} {
 		perms, left, err := rules.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))

@@ -46,7 +46,8 @@ func bash(t testing.TB, command string) policy.Call {
 	return call(t, "Bash", map[string]string{"command": command})
 }
 
-// corpus opens a file of the corpora, which are not part of the project.
+// corpus opens a file of the corpora, which are not part of the project. If the file is
+// missing, it skips the test.
 func corpus(t testing.TB, name string) *os.File {
 	t.Helper()
 	f, err := os.Open(filepath.Join(corpusDir(), name))
@@ -64,7 +65,7 @@ func corpusDir() string {
 	return filepath.Join("..", "..", "..", "shared", "corpus")
 }
 
-// control stands for the bytes that a line of the corpus cannot hold.
+// control replaces the symbols that stand for control characters in a line of the corpus.
 var control = strings.NewReplacer("␊", "\n", "␉", "\t", "␍", "\r", "␛", "\x1b", "␈", "\b", "␋", "\v", "␌", "\f", "␀", "\x00")
 
 type shellCase struct{ command, verdict, reason string }

@@ -39,7 +39,8 @@ func scratch(t *testing.T) (dir, homeDir string) {
 	return dir, homeDir
 }
 
-// environ turns optional locks off, so that git status leaves the index alone.
+// environ returns the environment of the commands. It turns git's optional locks off, so that
+// git status leaves the index alone.
 func environ(homeDir string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + homeDir, "GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "TMPDIR=" + homeDir,
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x"}
@@ -69,9 +70,9 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// Every allowed command of the corpus, of the traps and of the seeds runs under Bash,
-// and under Zsh if it is installed, without network, and must leave the files as they
-// are. A command that writes runs the same way at the end and must be noticed.
+// Every allowed command of the corpus, the seeds, the reads and the traps runs under Bash,
+// and under Zsh if it is installed, without network, and must leave the files as they are. At
+// the end, a command that writes runs the same way, to show that a change is noticed.
 func TestAllowedCommandsChangeNothing(t *testing.T) {
 	bashPath, err := exec.LookPath("bash")
 	if err != nil {
@@ -126,7 +127,7 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 	assert.NotEqual(t, before, snapshot(t, filepath.Dir(dir)), "a change is not noticed")
 }
 
-// changed returns the lines of one snapshot that the other one lacks.
+// changed returns the lines of after that before lacks.
 func changed(before, after string) (lines []string) {
 	for _, l := range strings.Split(after, "\n") {
 		if !strings.Contains(before, l+"\n") {
@@ -136,8 +137,8 @@ func changed(before, after string) (lines []string) {
 	return lines
 }
 
-// corpusCommands returns the commands of the corpus; if it is missing, it logs that and
-// returns none.
+// corpusCommands returns the commands of the corpus; none, with a log entry, if the corpus is
+// missing.
 func corpusCommands(t *testing.T) []shellCase {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(corpusDir(), "shell.tsv")); err != nil {

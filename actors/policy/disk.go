@@ -14,26 +14,25 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// Resolver returns the true path of an absolute one, without symbolic links, "." or
-// "..". It returns an error if it cannot tell.
+// Resolver returns the true path of an absolute path, without symbolic links, "." or "..". It
+// returns an error if it cannot determine the true path.
 type Resolver func(path string) (string, error)
 
-// maxLinks is the number of symbolic links that a path may go through, the kernel's own
-// limit.
+// maxLinks is the number of symbolic links that a path may go through, as in the kernel.
 const maxLinks = 40
 
-// Disk gives ShellNeeds the facts about the files of the machine that a line runs on.
+// Disk tells ShellNeeds about the links and repositories of the machine on which a line runs.
 type Disk = shell.Disk
 
 // ThisDisk is the Disk of this machine. ThisDisk and OnDisk are the only parts of this
 // package that look at files.
 type ThisDisk struct{}
 
-// maxDirEntries limits the entries of a directory that Links looks at.
+// maxDirEntries is the number of directory entries at which Links returns an error.
 const maxDirEntries = 4096
 
-// Links returns the links in a directory as it is now, none if the directory does not
-// exist. A directory of too many entries is an error.
+// Links returns the names of the symbolic links in a directory, none if the directory does
+// not exist. It returns an error if the directory has maxDirEntries or more entries.
 func (ThisDisk) Links(dir string) (names []string, err error) {
 	entries, err := dirEntries(dir)
 	if err != nil {
@@ -66,7 +65,8 @@ func dirEntries(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// WorkTree goes up from dir, its links followed, as git does.
+// WorkTree returns the first directory that is the top of a repository, from dir upwards as
+// git searches, with links resolved; dir itself, resolved, if there is none.
 func (ThisDisk) WorkTree(dir string) (string, error) {
 	at, err := OnDisk(dir)
 	if err != nil {
@@ -113,10 +113,10 @@ func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// OnDisk is the Resolver of this machine. It follows links as the kernel does to open
-// or create p: a dangling link stands for its target, and a file that does not exist
-// for itself in the directory that does. The result holds only on this process's file
-// system, and only until files are moved.
+// OnDisk is the Resolver of this machine. It follows links as the kernel does to open or
+// create p: a dangling link leads to its target, and names that do not exist are kept as they
+// are, below the directory that exists. The result holds only on this process's file system,
+// and only until files are moved.
 func OnDisk(p string) (string, error) {
 	if !path.IsAbs(p) {
 		return "", fmt.Errorf("find where %q leads: it is not absolute", p)
@@ -154,7 +154,8 @@ func OnDisk(p string) (string, error) {
 	return at, nil
 }
 
-// readLink returns the target of the symbolic link p; "" if p is not a link.
+// readLink returns the target of the symbolic link p; "" if p is not a link. A link in /proc
+// is an error, because it differs for each process.
 func readLink(p string) (string, error) {
 	info, err := os.Lstat(p)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {

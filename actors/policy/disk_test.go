@@ -48,7 +48,7 @@ func TestLinksAreFollowed(t *testing.T) {
 	}
 	held := schemas.SessionPermissions{WriteDirs: []string{in("held")}}
 	for p, want := range map[string]struct {
-		leads string // "" if it is not known
+		leads string // the true path; "" if OnDisk returns an error
 		held  bool
 	}{
 		"held":              {"held", true},
@@ -91,7 +91,8 @@ func TestLinksAreFollowed(t *testing.T) {
 		}
 	}
 
-	// A program that may write beside a held directory puts a link in its place.
+	// A program that may write beside a directory of the set can replace the directory by a
+	// link.
 	sub := schemas.SessionPermissions{ReadDirs: []string{in("held/sub")}}
 	require.NoError(t, os.Remove(in("held/sub")))
 	require.NoError(t, os.Symlink(in("other"), in("held/sub")))
@@ -134,8 +135,8 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 	}
 }
 
-// If the kernel can open or create a file at a path, the set covers the path exactly if
-// the file is in a directory of the set.
+// For every path at which the kernel can open or create a file, the set covers the path
+// exactly if the file lies in a directory of the set.
 func TestContainmentAgreesWithTheKernel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -180,7 +181,8 @@ func TestContainmentAgreesWithTheKernel(t *testing.T) {
 	require.Greater(t, min(inside, outside, rooted), 200, "the tree is worth looking at")
 }
 
-// kernelsView opens or creates the file at p and returns its true path.
+// kernelsView opens or creates the file at p, and returns its true path and whether it was
+// created.
 func kernelsView(p string) (where string, made bool, err error) {
 	if _, err := os.Stat(p); errors.Is(err, fs.ErrNotExist) {
 		f, err := os.OpenFile(p, os.O_CREATE|os.O_WRONLY, 0o600)
@@ -196,7 +198,7 @@ func kernelsView(p string) (where string, made bool, err error) {
 	return where, made, err
 }
 
-// A grant never takes anything away, and adding it again changes nothing.
+// Adding permissions takes none away, and adding the same ones again changes nothing.
 func TestApplyIsMonotoneAndIdempotent(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

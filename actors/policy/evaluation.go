@@ -11,14 +11,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// evaluation is one call on its way to a verdict.
+// evaluation holds one call and its verdict while the rules are applied.
 type evaluation struct {
 	pol      *Policy
 	call     *Call
 	location *pathname.Location
 	tool     tools.Tool
 	verdict  Verdict
-	facts    *shell.Facts // of a shell command, once gathered
+	facts    *shell.Facts // of a shell command; nil until they are collected
 	line     *shell.Line
 }
 
@@ -29,8 +29,8 @@ type ruleSubject struct {
 	url   string
 }
 
-// firstRule returns the first rule in the lists of the matching layers that covers the
-// call, nil if there is none.
+// firstRule returns the first rule that covers the call, in the list (deny, ask or allow) of
+// each layer that applies; nil if there is none.
 func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool, covers func(*rules.Rule) bool) *rules.Rule {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
@@ -47,8 +47,8 @@ func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool
 	return nil
 }
 
-// layerApplies reports whether a layer is for the call. A layer that tightens also
-// applies if the command line goes to a directory that the layer is for.
+// layerApplies reports whether a layer applies to the call. With tightens, for deny and ask
+// rules, it applies as well if the command line changes to a directory of the layer.
 func (ev *evaluation) layerApplies(l *rules.Layer, tightens bool) bool {
 	if tightens && ev.line != nil {
 		return l.Applies(ev.call.Agent, ev.call.Host, &ev.line.Location, true)
@@ -60,9 +60,9 @@ func denyRules(l *rules.Layer) []rules.Rule  { return l.Deny }
 func askRules(l *rules.Layer) []rules.Rule   { return l.Ask }
 func allowRules(l *rules.Layer) []rules.Rule { return l.Allow }
 
-// applyRules applies deny, then ask, then allow rules to a call that is not a shell
-// command, and reports whether one decided. t is nil if the input cannot be read: then
-// every deny and ask rule for the tool covers the call, and no allow rule does.
+// applyRules applies deny, ask and allow rules, then remembered answers, to a call that is
+// not a shell command, and reports whether one decided. t is nil if the input cannot be read:
+// then every deny and ask rule for the tool covers the call, and no allow rule does.
 func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	covers := func(allow bool) func(*rules.Rule) bool {
 		return func(r *rules.Rule) bool {
@@ -112,8 +112,8 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	return ev.decide(Allow, "always "+g.String())
 }
 
-// searchRule returns a deny or ask rule about files below a directory that Grep
-// searches: its output could show those files, so the search asks.
+// searchRule returns a deny or ask rule about files below a directory that Grep searches, nil
+// if there is none: the output could show those files, so the search asks.
 func (ev *evaluation) searchRule(t *ruleSubject) *rules.Rule {
 	if t == nil || ev.tool.Name != "Grep" {
 		return nil
@@ -137,8 +137,8 @@ func (ev *evaluation) decide(e Effect, rule string) bool {
 	return true
 }
 
-// unknownField makes the verdict ask, whatever the rules allow, if the input has a
-// field that tools of this kind are not known to have.
+// unknownField makes the verdict Ask, whatever the rules allow, if the input has a field that
+// tools of this kind are not known to have.
 func (ev *evaluation) unknownField(in tools.Input) {
 	if name := in.UnknownField(ev.tool.Kind); name != "" {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its input has a field that nod does not know, "+name

@@ -14,7 +14,7 @@ type Explanation struct {
 	Verdict Verdict
 	Parts   []ExplainedPart // the simple commands of a command line, in order
 	Line    string          // the reason why the line as a whole asks; "" if it does not
-	Allows  []Always        // rules that would allow the call, the narrowest first; none if nod cannot bound one
+	Allows  []Always        // rules that would allow the call, the narrowest first; empty if nod cannot limit what one allows
 	Harden  string          // the line with git's configured programs switched off; "" if that changes nothing
 }
 
@@ -93,9 +93,9 @@ func (p *Policy) locate(c *Call) pathname.Location {
 	return loc
 }
 
-// Harden rewrites a command line that needs no rule to be allowed so that git runs no
-// program that the repository's configuration names. It returns the line unchanged and
-// false if there is nothing to rewrite. The rewritten line is allowed too.
+// Harden rewrites a command line that is harmless without any rule, so that git runs no
+// program that the repository's configuration names. It returns false if there is nothing to
+// rewrite. The rewritten line is harmless too.
 func (p *Policy) Harden(c Call) (string, bool) {
 	in, err := tools.ReadInput(c.Input)
 	if err != nil || tools.Named(c.ToolName).Kind != tools.Shell {

@@ -63,8 +63,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	}
 }
 
-// spelledOut returns the segments of a search pattern that do not start with a
-// wildcard.
+// spelledOut returns a search pattern without the segments that start with a wildcard.
 func spelledOut(pattern string) string {
 	var out []string
 	for seg := range strings.SplitSeq(pathname.Slashes(pattern), "/") {
@@ -106,8 +105,8 @@ func (ev *evaluation) addReason(r string) {
 	}
 }
 
-// editable reports whether every path is one of the project's own files. In a project
-// that is a home directory no path is: its files include those that every login runs.
+// editable reports whether every path is an ordinary file of the project. If the project is
+// or holds a home directory, no path is, because it may be a file that every login runs.
 func (ev *evaluation) editable(paths []string) bool {
 	if ev.location.Project != "" && ev.location.HoldsHome(ev.location.Project) {
 		return false

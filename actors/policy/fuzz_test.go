@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// seeds are commands of every kind for the fuzz tests, allowed and not.
+// seeds are commands of every kind for the fuzz tests; policy allows some of them.
 var seeds = []string{
 	"ls -la", "cat README.md", "git log --oneline -5 | head", "cd src && ls", "grep -rn --include='*.go' x .", "sed -n '1,5p' a.go", "find . -name '*.go'", "echo 'a; b'", `echo "it's $?"`, "ls 2>/dev/null || true",
 	"jq -r '.a' a.json", "rg -n 'x|y' src", "awk '{print $1}' a", "[ -f a ] && echo b", "wc -l < a", "ls # all", "git diff HEAD~1 -- a b", "cat a\\ b", "sort -u a | uniq -c | sort -rn", "git branch --list 'x*'", "git show HEAD:a",
@@ -36,12 +36,12 @@ func addSeeds(f *testing.F) {
 }
 
 func verdict(p *policy.Policy, command string) policy.Verdict {
-	raw, _ := json.Marshal(map[string]string{"command": command}) // strings always encode
+	raw, _ := json.Marshal(map[string]string{"command": command}) // encoding strings cannot fail
 	return p.Check(policy.Call{ToolName: "Bash", Input: raw, Cwd: project, Project: project, Home: home})
 }
 
-// A command that writes, added to any other command in every way that a shell knows, is
-// never allowed.
+// No line is allowed once a command that writes is added to it, in any way that shell syntax
+// offers.
 func FuzzInfected(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
@@ -74,9 +74,9 @@ func FuzzInfected(f *testing.F) {
 
 var simpleWord = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 
-// Quotes around plain words, and the space between words, do not change the verdict,
-// because Bash does not see them. The first word of a command keeps its spelling: Bash
-// sees quotes there, as they switch aliases off.
+// Quotes around plain words, and more space between words, do not change the verdict, because
+// they do not change what runs. The first word of a command is left as it is: quotes around
+// it switch aliases off.
 func FuzzSpelling(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetReaders)
@@ -116,7 +116,7 @@ func FuzzSpelling(f *testing.F) {
 	})
 }
 
-// An allowed line means the same to Zsh: as many commands, of as many words.
+// Bash and Zsh divide an allowed line into the same commands and words.
 func FuzzZsh(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
@@ -141,7 +141,7 @@ func FuzzZsh(f *testing.F) {
 	})
 }
 
-// No input panics, and none takes long. The shortest of several runs counts, so that a
+// Check panics on no input and is never slow. The shortest of several runs counts, so that a
 // busy machine does not fail the test.
 func FuzzBounded(f *testing.F) {
 	addSeeds(f)
@@ -167,7 +167,8 @@ func FuzzBounded(f *testing.F) {
 	})
 }
 
-// Any JSON may come as the input of any tool.
+// Any text may come as the input of any tool: Check does not panic, and never allows input
+// that is not JSON.
 func FuzzInput(f *testing.F) {
 	for _, s := range []string{`{"command":"ls"}`, `{"command":["bash","-lc","ls"]}`, `{"file_path":"x"}`, `{"url":"http://x"}`, `{"input":"*** Update File: a"}`, `{`, `[]`, `null`} {
 		for _, tool := range []string{"Bash", "Read", "Edit", "apply_patch", "WebFetch", "Grep", "mcp__a__b", ""} {

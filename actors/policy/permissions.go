@@ -22,15 +22,15 @@ const (
 	AccessNetwork Access = "network"
 )
 
-// Permission is a parsed permission tag. Its path is absolute; its links are resolved
-// only if the permission comes from Missing or a Resolver.
+// Permission is a parsed permission tag. Its path is absolute; symbolic links in it are
+// resolved only if Missing returned the permission.
 type Permission struct {
 	Access Access
 	Path   string // "" for the network
 }
 
-// ParsePermission reads a tag: @read:<path>, @write:<path> or @network. Agents see its
-// errors, which reveal no path.
+// ParsePermission reads a tag: @read:<path>, @write:<path> or @network. Agents are sent its
+// errors, so the errors contain no path.
 func ParsePermission(tag string) (Permission, error) {
 	kind, dir, _ := strings.Cut(tag, ":")
 	switch {
@@ -54,8 +54,8 @@ func pathPermission(access Access, dir, word string) (Permission, error) {
 	return Permission{access, path.Clean(dir)}, nil
 }
 
-// CheckPath refuses a text that cannot be the path of a permission. It refuses ".."
-// because its meaning depends on the links before it, and ~ because its meaning depends
+// CheckPath returns an error for a text that cannot be the path of a permission. It refuses
+// ".." because its meaning depends on the links before it, and ~ because its meaning depends
 // on the reader.
 func CheckPath(dir string) error {
 	var why string
@@ -94,12 +94,12 @@ func (p Permission) resolved(resolve Resolver) (Permission, error) {
 	return Permission{p.Access, at}, err
 }
 
-// Missing returns the permissions of perms that set lacks, in their order, with links
-// resolved: a person is shown these true paths, and Apply adds them. A nil set lacks
-// everything. It fails if a path cannot be resolved.
+// Missing returns the permissions of perms that set does not include, in their order, with
+// links resolved: a person is shown these true paths, and Apply adds them. A nil set includes
+// nothing. If a path cannot be resolved, Missing returns an error.
 //
-// The directories of the set are not resolved again: a program that may write beside
-// one could have put a link in its place.
+// Links in the directories of set are not resolved again: a program that may write beside
+// such a directory could have replaced it by a link.
 func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolver) ([]Permission, error) {
 	var missing []Permission
 	for _, p := range perms {
@@ -114,14 +114,15 @@ func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolv
 	return missing, nil
 }
 
-// Covers reports whether set certainly includes p, links resolved.
+// Covers reports whether set includes p with its links resolved; false if they cannot be
+// resolved.
 func Covers(set *schemas.SessionPermissions, p Permission, resolve Resolver) bool {
 	missing, err := Missing(set, []Permission{p}, resolve)
 	return err == nil && len(missing) == 0
 }
 
-// includes compares names only. The working directory may be read and written, and a
-// directory that may be written may be read.
+// includes reports whether set includes p, by name alone. The working directory may be read
+// and written, and a directory that may be written may be read.
 func includes(set *schemas.SessionPermissions, p Permission) bool {
 	if set == nil {
 		return false
@@ -157,8 +158,8 @@ func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionP
 	return set
 }
 
-// Held returns the permissions that a session has: the set that its owner gave it (nil
-// for none) and its grants, all of which must be live.
+// Held returns the permissions that a session has: the set that its owner gave it (nil for
+// none) and those of its grants, none of which may have ended.
 func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) schemas.SessionPermissions {
 	var held schemas.SessionPermissions
 	if set != nil {
@@ -181,9 +182,9 @@ func withDir(dirs []string, dir string) []string {
 	return append(dirs, dir)
 }
 
-// ExecScope returns the permissions of a command that a holder of set runs: the working
-// directory, and the tags given, which the holder must have. The command gets nothing
-// else of the set. It returns an error and no permissions if the holder may lack a tag.
+// ExecScope returns the permissions of a command that a session with set starts: its working
+// directory and the given tags, which set must include. The command gets nothing else of set.
+// If set may lack a tag, ExecScope returns an error and no permissions.
 func ExecScope(set schemas.SessionPermissions, tags []string, resolve Resolver) (schemas.SessionPermissions, error) {
 	scope := schemas.SessionPermissions{WorkingDir: set.WorkingDir}
 	for _, tag := range tags {

@@ -148,13 +148,13 @@ func TestApplyAddsAndTakesNothingAway(t *testing.T) {
 	assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a"}}, before)
 	assert.Equal(t, after, policy.Apply(after, parse(t, "@write:/out", "@read:/a/b", "@network")...))
 
-	// The first grant does not narrow the access before it.
+	// Adding permissions does not narrow the access that the set gave before.
 	assert.True(t, policy.Covers(&after, parse(t, "@read:/home/x")[0], asWritten))
 	assert.True(t, policy.Covers(&after, parse(t, "@read:/a/x")[0], asWritten))
 	odd := []policy.Permission{{Access: policy.AccessRead}, {Access: policy.AccessWrite, Path: "../x"}, {Access: "own", Path: "/x"}}
 	assert.Equal(t, after, policy.Apply(after, odd...), "what is no permission adds nothing")
 
-	// Two sets that share memory do not share grants.
+	// Apply does not write to memory that two sets share.
 	shared := schemas.SessionPermissions{ReadDirs: append(make([]string, 0, 4), "/a")}
 	one, two := policy.Apply(shared, parse(t, "@read:/one")...), policy.Apply(shared, parse(t, "@read:/two")...)
 	assert.Equal(t, []string{"/a", "/one"}, one.ReadDirs)

@@ -1,11 +1,13 @@
-// Package policy decides tool calls by rules: a call goes in, a verdict comes out. It
-// keeps no state and does no I/O, and the same call always gets the same verdict. It
-// also computes what the permissions of a session cover.
+// Package policy decides tool calls by rules. Check takes a call and returns a verdict: to
+// allow it, to deny it or to ask a person. (A call, a flag or a word "asks" if it makes the
+// verdict Ask.) The same call always gets the same verdict: the package keeps no state, and
+// only ThisDisk and OnDisk look at files. It also computes what the permissions of a session
+// cover.
 //
-// Deny rules are tried first, then ask rules, then allow rules, over all layers that
-// match the call; the preset decides only a call that no rule covers. Every form of
-// call that the package does not know asks. Paths are compared as they are written:
-// symbolic links are not followed. (Permissions are about true paths: see OnDisk.)
+// Deny rules are tried first, then ask rules, then allow rules, over all layers that match
+// the call; the preset decides only a call that no rule covers. A call of a form that the
+// package does not know asks. Paths are compared as they are written: symbolic links are not
+// followed. (Permissions are about true paths: see OnDisk.)
 package policy
 
 import (
@@ -32,15 +34,15 @@ const (
 	Deny  Effect = "deny"
 )
 
-// Call is a tool call to check. An empty field means unknown, and a verdict that
-// depends on an unknown field is to ask.
+// Call is a tool call to check. An empty field means unknown; if the verdict depends on it,
+// the verdict is Ask.
 type Call struct {
 	ToolName   string
 	ActionType schemas.ActionType
 	Input      json.RawMessage // the tool's input, an object
 	Cwd        string
 
-	Agent   string // the agent's name, for layers; from the subject, never from the payload
+	Agent   string // the agent's name, which layers match; from the request's subject, never from its payload
 	Host    string
 	Project string // the project's root; Cwd if empty
 	Home    string // the directory that ~ stands for
@@ -58,13 +60,14 @@ func CallOf(agent string, r *schemas.Request) Call {
 	}
 }
 
-// Default is the Rule of a verdict that no rule of the user decided.
+// Default is the Rule of a verdict that neither a rule of the user nor a built-in rule
+// decided.
 const Default = "default"
 
-// Rules that stand above the user's own.
+// Built-in rules, which outrank every allow rule of the user.
 const (
-	secretsRule = "default secrets" // asks for secrets
-	ownRule     = "default nod"     // denies access to nod itself
+	secretsRule = "default secrets" // asks about access to secrets
+	ownRule     = "default nod"     // denies writing nod's own files and running its deciding commands
 )
 
 // Verdict is the result of checking a call.
@@ -74,12 +77,12 @@ type Verdict struct {
 	Risk    schemas.Risk
 	Reasons []string // the reasons for the risk
 	Why     string   // the reason not to allow the call, a sentence for a person; "" if it is allowed
-	// Remembered names the remembered answers that an allow rests on.
+	// Remembered names the remembered answers that allowed the call.
 	Remembered []Remembered
 }
 
-// Remembered names one remembered answer: its list, counted from 0 in the order in
-// which With was given them, and its index in the list.
+// Remembered identifies a remembered answer: List is the index of its list, in the order in
+// which lists were added to the policy, and Index is its index in that list.
 type Remembered struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
@@ -89,9 +92,9 @@ type Policy struct {
 	answers []*Answers // remembered answers, in the order given to With
 }
 
-// New compiles permissions and the layers over them. It returns an error that names the
-// rule if it cannot parse one: ignoring a rule silently would let calls through that
-// the rule forbids.
+// New compiles permissions and further layers of rules. If it cannot parse a rule, it returns
+// an error that names the rule: ignoring a rule silently would let calls through that the
+// rule forbids.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{shell: shell.Reader{Secrets: secrets.Compile()}}
 	var err error
@@ -113,9 +116,9 @@ func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) 
 	return pol, nil
 }
 
-// Tighten returns p with the settings of the project at dir on top, for calls of that
-// project. Project settings may only tighten: Tighten leaves their allow rules and
-// their preset out and lists them in ignored.
+// Tighten returns p with the rules of the project at dir added, to check calls of that
+// project. Project settings may only tighten: Tighten leaves out their allow rules and their
+// preset and lists them in ignored.
 func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy, ignored []string, err error) {
 	for _, r := range project.Allow {
 		ignored = append(ignored, "allow "+r)
@@ -149,12 +152,12 @@ func (p *Policy) Dirs(c Call) []string {
 	return dirs
 }
 
-// directoryChange matches a shell tool's input that may change the directory by a
-// command or a field, written out or escaped.
+// directoryChange matches the input of a shell tool that may change the directory: it
+// contains cd, as in a command, or dir, as in a field, or an escape that may hide them.
 var directoryChange = regexp.MustCompile(`cd|dir|\\u`)
 
-// Guard returns p with further files or directories of nod's own to protect, by full
-// path, such as a data directory in an unusual place. A relative path is an error,
+// Guard returns p, with further paths to protect as nod's own: full paths of files or
+// directories, such as a data directory in an unusual place. A relative path is an error,
 // because it would protect nothing.
 func (p *Policy) Guard(paths ...string) (*Policy, error) {
 	var own []string

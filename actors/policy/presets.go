@@ -4,7 +4,7 @@ import "github.com/nodbus/nod/actors/policy/commands"
 
 import "fmt"
 
-// The presets, from the one that asks most to the one that asks least.
+// The presets, from the strictest to the most permissive.
 const (
 	PresetDesign  = "design"
 	PresetReaders = "readers" // the default
@@ -23,7 +23,7 @@ func levelOf(preset string) (commands.Level, error) {
 	return 0, fmt.Errorf("%q is not a preset: write %q, %q or %q", preset, PresetDesign, PresetReaders, PresetProject)
 }
 
-// Presets explains the presets in one screen.
+// Presets returns an explanation of the presets that fits on one screen.
 func Presets() string {
 	return `Choose one as permissions.preset in settings.json. Each allows what the one before it does.
 

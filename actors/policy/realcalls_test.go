@@ -64,7 +64,8 @@ func TestRealCallsByClass(t *testing.T) {
 	}
 }
 
-// A user who takes the five best suggestions of each project is prompted rarely.
+// A user who takes the five best suggestions of each project gets at most three prompts in at
+// least half of the sessions.
 func TestReplayWithSuggestions(t *testing.T) {
 	calls, err := policy.ReadTranscript(corpus(t, "real-calls.jsonl"), "real-calls")
 	require.NoError(t, err)

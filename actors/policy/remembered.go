@@ -10,28 +10,29 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Always is a remembered allow with its exact reach.
+// Always is a remembered answer that allows: it describes exactly the calls that it covers.
 type Always = schemas.Always
 
-// With returns p with remembered answers. They allow only calls that would ask: deny
-// and ask rules, secrets and nod's own commands outrank them.
+// With returns p with remembered answers. They allow only calls that would ask otherwise:
+// deny and ask rules, secrets and nod's own commands outrank them.
 func (p *Policy) With(grants ...Always) *Policy { return p.WithLists(NewAnswers(grants)) }
 
-// WithLists is With for lists that are too long to copy. The policy keeps the lists,
-// and Verdict.Remembered points into them.
+// WithLists is With for lists that are too long to copy. The policy keeps the lists, and
+// Verdict.Remembered refers to them by index.
 func (p *Policy) WithLists(lists ...*Answers) *Policy {
 	out := *p
 	out.answers = append(p.answers[:len(p.answers):len(p.answers)], lists...)
 	return &out
 }
 
-// rememberedCommand returns the first remembered answer for a command for which covers
-// returns true. Answers with fewer words come first.
+// rememberedCommand returns the first remembered answer that begins like argv and for which
+// covers returns true, and its position. In a list, answers with fewer words come first.
 func (p *Policy) rememberedCommand(argv []string, covers func(*Always) bool) (*Always, Remembered) {
 	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, covers)
 }
 
-// rememberedTool returns the first such answer for a call that is not a command.
+// rememberedTool returns the first remembered answer that is not for a command and for which
+// covers returns true, and its position.
 func (p *Policy) rememberedTool(covers func(*Always) bool) (*Always, Remembered) {
 	return p.remembered((*Answers).tools, covers)
 }
@@ -47,7 +48,7 @@ func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*Always
 	return nil, Remembered{}
 }
 
-// inAnswersProject reports whether the call happens in the project of the answer.
+// inAnswersProject reports whether the call certainly runs in the answer's project.
 func inAnswersProject(a *Always, loc *pathname.Location) bool {
 	if a.Project == "" {
 		return true
@@ -103,9 +104,9 @@ func coversTool(a *Always, ev *evaluation, t *ruleSubject) bool {
 	return len(t.paths) > 0
 }
 
-// keepsToAnswer reports whether the words that a prefix leaves open keep to the answer:
-// they name nothing outside the project, set no variable, run no other target and bring
-// no code of their own.
+// keepsToAnswer reports whether rest, the words after the prefix that an answer holds, stays
+// within the answer: the words name nothing outside the project, set no variable, run no
+// other target and supply no code.
 func keepsToAnswer(a *Always, loc *pathname.Location, rest []string) bool {
 	argv := a.Argv
 	if argv[0] == "rtk" && len(argv) > 1 {
@@ -114,8 +115,8 @@ func keepsToAnswer(a *Always, loc *pathname.Location, rest []string) bool {
 	return commands.Bounded(argv, rest) && !slices.ContainsFunc(rest, func(w string) bool { return leadsOut(w, loc) })
 }
 
-// leadsOut reports whether a further word of a runner leads out of the project, or to a
-// file that decides what else runs, such as a hook.
+// leadsOut reports whether a further word of a runner names something outside the project, or
+// a file that decides what else runs, such as a hook.
 func leadsOut(w string, loc *pathname.Location) bool {
 	flag := strings.HasPrefix(w, "-")
 	parts := pathname.Pieces(w)

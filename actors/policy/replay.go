@@ -18,10 +18,10 @@ type SessionCall struct {
 	Call
 }
 
-// ReadTranscript reads the tool calls of a transcript, one JSON object a line: Claude
-// Code's, Codex's, or calls {"run","tool_name","tool_input","cwd"}. name is the session
-// of lines that name none. Lines about other things are skipped; a line that is not
-// JSON is an error that names the line.
+// ReadTranscript reads the tool calls of a transcript, one JSON object a line: Claude Code's,
+// Codex's, or calls {"run","tool_name","tool_input","cwd"}. name is the session of Codex and
+// Claude Code lines that name none. Lines about other things are skipped; a line that is not
+// JSON is an error that gives its number.
 func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	t := transcript{session: name, projects: map[string]string{}}
 	err := eachLine(r, func(n int, line []byte) error {
@@ -35,7 +35,7 @@ func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	return t.calls, err
 }
 
-// transcriptLine is a line of any of the formats.
+// transcriptLine is a line in any of the formats that ReadTranscript reads.
 type transcriptLine struct {
 	Run       string          `json:"run"`
 	Kind      string          `json:"kind"`
@@ -51,7 +51,7 @@ type transcriptLine struct {
 
 type transcript struct {
 	session, cwd string
-	projects     map[string]string // by session: the directory in which it began
+	projects     map[string]string // by session: the directory in which it began, or a later one above that
 	calls        []SessionCall
 }
 
@@ -126,7 +126,7 @@ func (t *transcript) codex(e *transcriptLine) {
 			t.add(t.session, t.cwd, item.Name, json.RawMessage(item.Arguments))
 		}
 	case "custom_tool_call":
-		raw, _ := schemas.Encode(map[string]string{"input": item.Input}) // strings always encode
+		raw, _ := schemas.Encode(map[string]string{"input": item.Input}) // encoding strings cannot fail
 		t.add(t.session, t.cwd, item.Name, raw)
 	case "local_shell_call":
 		raw, _ := schemas.Encode(map[string]any{"command": item.Action.Command, "workdir": item.Action.WorkingDirectory})

@@ -146,15 +146,15 @@ func TestLayers(t *testing.T) {
 		want policy.Effect
 	}{
 		{with(write, "a", "dev", ""), policy.Allow}, {with(write, "a", "dev", "/srv/prod/x"), policy.Ask}, {with(write, "a", "dev", "/srv/production"), policy.Allow},
-		{with(write, "a", "prod", "/srv/prod/x"), policy.Deny}, {with(write, "a", "", ""), policy.Deny}, // an unknown host tightens
+		{with(write, "a", "prod", "/srv/prod/x"), policy.Deny}, {with(write, "a", "", ""), policy.Deny}, // if the host is unknown, the rules that deny apply
 		{with(build, "ci-1", "dev", ""), policy.Allow}, {with(build, "ann", "dev", ""), policy.Ask}, {with(build, "", "dev", ""), policy.Ask},
 	} {
 		assert.Equal(t, c.want, p.Check(c.call).Effect, "%+v", c.call)
 	}
 }
 
-// The project that a host names once for a session does not free a call from the rules
-// of the directory that the call is made in.
+// A host may name one project for a whole session: the deny and ask rules for the directory
+// in which a call is made still apply to it.
 func TestLayersOfWhereACallIs(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Write", "Bash(make:*)"}},
@@ -182,7 +182,7 @@ func TestLayersOfWhereACallIs(t *testing.T) {
 	assert.Equal(t, policy.Ask, p.Check(unknown).Effect, "whose home ~ is is not known")
 }
 
-// Dirs returns every directory whose own rules apply to a call.
+// Dirs returns every directory whose project settings apply to a call.
 func TestDirs(t *testing.T) {
 	p := preset(t, policy.PresetDesign)
 	for want, c := range map[string]policy.Call{
@@ -213,7 +213,8 @@ func TestAProjectMayOnlyTighten(t *testing.T) {
 	_, _, err = p.Tighten(schemas.Permissions{Deny: []string{"("}}, project)
 	assert.Error(t, err)
 
-	// Its paths are below it, whatever project a call names.
+	// Relative paths in a project's rules begin at that project, whatever project a call
+	// names.
 	other, _, err := p.Tighten(schemas.Permissions{Deny: []string{"Write(gen/**)", "Read(/private/**)"}}, "/srv/x")
 	require.NoError(t, err)
 	at := func(c policy.Call, cwd string) policy.Call { c.Cwd = cwd; return c }
@@ -250,7 +251,7 @@ func TestProjectPreset(t *testing.T) {
 	assert.Equal(t, policy.Ask, p.Check(unknown).Effect)
 }
 
-// A remembered answer covers the call that was shown, and not a similar one.
+// A remembered answer covers the call that was shown, and no similar one.
 func TestAlways(t *testing.T) {
 	exact := preset(t, "").With(policy.Always{Tool: "Bash", Argv: []string{"npm", "test"}, Project: project})
 	for _, c := range []string{"npm test", "npm  test", "npm 'test'", "cd src && npm test 2>&1 | tail -n 40", "npm test || true", "npm test && npm test; echo $?", "npm test 2>/dev/null | grep -c ok"} {

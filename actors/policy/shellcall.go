@@ -85,9 +85,8 @@ func (ev *evaluation) shellRules() bool {
 	return false
 }
 
-// pathRule applies the deny or the ask rules about files to every word of the line and
-// reports whether one decided. A file that a rule keeps from Read is kept from cat as
-// well.
+// pathRule applies the deny or the ask rules about files to every word of the line, and
+// reports whether one decided: a file that a rule keeps from Read is kept from cat as well.
 func (ev *evaluation) pathRule(effect Effect) bool {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
@@ -108,9 +107,9 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 	return false
 }
 
-// allowedParts returns the rule that allows the line, or "". Each part must be harmless
-// or covered by a rule on its own and as a whole, and the line must do nothing beyond
-// its parts.
+// allowedParts returns a rule that allows the line, or "" if it is not allowed. Each simple
+// command must be harmless or wholly covered by one rule, and the line must do nothing
+// besides running them.
 func (ev *evaluation) allowedParts() string {
 	if !ev.mayAllow() || ev.line.Comments || ev.line.Untracked || ev.line.Why != "" || len(ev.line.Parts) == 0 || !ev.line.StandsInProject() {
 		return ""
@@ -142,7 +141,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 	argv := make([]string, len(p.Words))
 	for i, w := range p.Words {
 		if w.Glob {
-			return "" // the rule did not show the words that the pattern stands for
+			return "" // a rule covers only words that are spelled out
 		}
 		argv[i] = w.Text
 	}
@@ -150,7 +149,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 		return "allow " + r.Text
 	}
 	if p.HasInput {
-		return "" // the answer did not show the input, which may be code
+		return "" // an answer does not cover input, which may be code
 	}
 	g, which := ev.pol.rememberedCommand(argv, func(g *Always) bool { return coversArgv(g, ev, argv) })
 	if g == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxLine is the longest line of a stream that is read, in bytes.
+// maxLine is the maximum length of a line of a stream, in bytes; a longer line is an error.
 const maxLine = 4 << 20
 
 // streamVerdict is one line of CheckStream's output.
@@ -41,15 +41,15 @@ func (a *streamCall) fill(base Call) Call {
 	}
 	if a.ToolName == "" && a.Command != "" {
 		base.ToolName = "Bash"
-		base.Input, _ = schemas.Encode(map[string]string{"command": a.Command}) // strings always encode
+		base.Input, _ = schemas.Encode(map[string]string{"command": a.Command}) // encoding strings cannot fail
 	}
 	return base
 }
 
 // CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object a line, and
-// writes one verdict a line, in order; blank lines are skipped. The verdict on a line
-// that is not such an object is to ask. base holds the fields that all calls share. It
-// fails only if r or w does.
+// writes one verdict a line, in order; blank lines are skipped. The verdict on a line that is
+// not such an object is Ask. base holds the fields that all calls share. CheckStream returns
+// an error only if r or w fails or a line is longer than 4 MiB.
 func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call) error {
 	out := bufio.NewWriter(w)
 	err := eachLine(r, func(_ int, line []byte) error {
@@ -76,7 +76,7 @@ func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call) error {
 	return err
 }
 
-// eachLine calls do with every line that is not blank and its number.
+// eachLine calls do with each line that is not blank and its number, counted from 1.
 func eachLine(r io.Reader, do func(n int, line []byte) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -94,7 +94,7 @@ func eachLine(r io.Reader, do func(n int, line []byte) error) error {
 	return nil
 }
 
-// Mismatch is a case whose verdict differs from the expected one.
+// Mismatch is a case of a test file whose verdict differs from the expected one.
 type Mismatch struct {
 	Line int    `json:"line"`
 	Case string `json:"case"`
@@ -104,10 +104,10 @@ type Mismatch struct {
 	Why  string `json:"reason"`
 }
 
-// TestFile runs a user's own cases and returns their number and the failed ones. A line
-// is a verdict and a command ("allow git status"), or an object
-// {"tool_name","tool_input","cwd","verdict"}; blank lines and lines that start with #
-// are skipped. Any other line is an error that names it.
+// TestFile runs a user's own cases and returns their number and the failed ones. A line is a
+// verdict and a command ("allow git status"), or an object
+// {"tool_name","tool_input","cwd","verdict"}; blank lines and lines that start with # are
+// skipped. Any other line is an error that gives its number.
 func (p *Policy) TestFile(r io.Reader, base Call) (cases int, failed []Mismatch, err error) {
 	err = eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimSpace(string(line))

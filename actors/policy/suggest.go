@@ -13,9 +13,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Propose returns rules that would allow this call and similar ones, the narrowest
-// first. It returns none for a call that is allowed, that no rule can allow, or that
-// nod cannot bound: inline code, deletion, computed words.
+// Propose returns rules that would allow this call and similar ones, the narrowest first. It
+// returns none if the call does not ask, if no rule can allow it, or if nod cannot limit what
+// a rule would allow, as for inline code, deletion and computed words.
 func (p *Policy) Propose(c Call) []Always {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -30,10 +30,9 @@ func (p *Policy) Propose(c Call) []Always {
 	return out
 }
 
-// Remember returns the ways to allow a call that asks from now on, each with all the
-// rules it needs, the narrowest first: exactly this call, and calls with the same
-// beginning if nod can bound them. It returns none if nod cannot tell what a rule would
-// allow.
+// Remember returns the ways to allow, from now on, a call that asks: first exactly this call,
+// then, if nod can limit what that allows, similar calls too. Each way has all the rules that
+// it needs. It returns none if nod cannot tell what a rule would allow.
 func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -56,8 +55,8 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 	return reaches
 }
 
-// missingRules returns, for each part of a call that asks, the rules that would allow
-// the part. It returns none if some part has no such rule.
+// missingRules returns, for each part of a call that is not allowed yet, the rules that would
+// allow that part, the narrowest first. It returns nil if some part has none.
 func (p *Policy) missingRules(c Call) [][]Always {
 	loc := p.locate(&c)
 	t := tools.Named(c.ToolName)
@@ -134,8 +133,8 @@ func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]
 	return out
 }
 
-// editDir returns the directory that a rule for edits like that of p covers: the
-// project or its main tree, the hidden directory in it that holds p, or p's own.
+// editDir returns the directory that a rule for edits like that of p covers: the top of the
+// project or work tree that holds p, or p's own directory if that is hidden or elsewhere.
 func editDir(p string, loc *pathname.Location) string {
 	dir := path.Dir(p)
 	if !loc.InTree(p) {
@@ -157,15 +156,14 @@ func editDir(p string, loc *pathname.Location) string {
 // Suggestion is a rule that would have spared prompts.
 type Suggestion struct {
 	Rule   Always   `json:"rule"`
-	Spares int      `json:"spares"` // questions of these calls that this rule, with the suggestions before it, answers
-	Also   []string `json:"also"`   // other calls that it would have allowed, and their harm
+	Spares int      `json:"spares"` // prompts that this rule spares, beyond those that earlier suggestions spare
+	Also   []string `json:"also"`   // descriptions of the other calls that it allows, and of their harm
 }
 
-// Suggest proposes up to limit rules that would have spared the most prompts of these
-// calls, the best first. It looks for the next best rule each time, so each prompt
-// counts once.
+// Suggest proposes up to limit rules that would have spared the most prompts of these calls,
+// the best first. It chooses one rule after another and counts each prompt for one rule only.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
-	var open []map[string]bool // by question: the rules of which each part needs one
+	var open []map[string]bool // by call that asks: the names of all rules for its parts
 	byKey := map[string]Always{}
 	var parts [][][]string
 	for _, c := range calls {
@@ -208,7 +206,8 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]Al
 				}
 			}
 		}
-		// Of equals, the rule with more words is the narrower one.
+		// If rules spare the same number, the one with the most words wins: it is the
+		// narrowest.
 		best := slices.SortedFunc(maps.Keys(spares), func(a, b string) int {
 			return cmp.Or(spares[b]-spares[a], len(byKey[b].Argv)-len(byKey[a].Argv), cmp.Compare(a, b))
 		})
@@ -226,15 +225,14 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]Al
 	return out
 }
 
-// hasRuleForEach reports whether every part has a rule among chosen and next.
+// hasRuleForEach reports whether each part has a rule that is chosen or is next.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })
 	})
 }
 
-// alsoAllows describes the calls that a rule allows beyond the one that it was made
-// from.
+// alsoAllows describes the calls that a rule allows besides the call that it was made from.
 func alsoAllows(a Always) []string {
 	switch {
 	case a.Prefix:

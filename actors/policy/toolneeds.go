@@ -11,17 +11,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ErrOtherTool means that permissions do not govern this tool: the rules decide.
+// ErrOtherTool means that permissions do not govern this tool: rules alone decide.
 var ErrOtherTool = errors.New("permissions are not about this tool")
 
-// webTools need the network, besides the web tools that rules know.
+// webTools are tools that need the network, besides those that package tools lists.
 var webTools = []string{
 	"web_search", "anthropic_search", "openai_search", "gemini_search", "perplexity_search", "exa_search",
 	"anthropic_fetch", "firecrawl_fetch", "web_fetch",
 }
 
-// DefaultNeeds returns the access that each tool governed by permissions needs: tools
-// that read, search and write files, and tools that use the web. The caller may add to
+// DefaultNeeds returns, by name, the access that each tool needs that permissions govern:
+// tools that read, search and write files, and tools that use the web. The caller may add to
 // the map.
 func DefaultNeeds() map[string]Access {
 	needs := make(map[string]Access)
@@ -41,10 +41,10 @@ func DefaultNeeds() map[string]Access {
 	return needs
 }
 
-// ToolNeeds returns the permissions that a tool's call needs, one or more, with their
-// links not resolved; details are its input, with the host's cwd. It returns
-// ErrOtherTool for a tool that is not in needs. Any other error tells why the needs of
-// the call are unknown, and then a person must be asked.
+// ToolNeeds returns the permissions that a tool's call needs, one or more, with symbolic
+// links in their paths not resolved. needs is the access by tool name; details is the call's
+// input, with the host's cwd. It returns ErrOtherTool for a tool that is not in needs. Any
+// other error tells why the needs of the call are unknown, and then a person must be asked.
 func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([]Permission, error) {
 	access, ok := needs[name]
 	if !ok {
@@ -80,10 +80,10 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 	return perms, nil
 }
 
-// Covered returns the remembered answers that stand for permissions: they allow this
-// tool on the files of perms, as ToolNeeds returned them, if set includes perms. Deny
-// and ask rules outrank them, as they do every remembered answer. Files that decide
-// which programs run (.git, agents' settings) are covered only if set names them.
+// Covered returns remembered answers for Policy.With that allow this tool on the files of
+// perms (from ToolNeeds), which set must include. As with all remembered answers, deny and ask
+// rules outrank them. If a file decides which programs run (.git, agents' settings), Covered
+// returns nil, unless set names that file or its hidden directory.
 func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []Always {
 	if tools.Named(name).Kind != tools.Edit {
 		return []Always{{Tool: name}}

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// trap is one way to fool a reader of commands: lines that must ask, and similar lines
-// that may pass.
+// trap is one way to hide from nod what a command line does: lines that must ask, and similar
+// harmless lines that must be allowed.
 type trap struct {
 	name       string
 	ask, allow []string
@@ -23,8 +23,8 @@ func traps() []trap {
 		{"$'' hides anything", []string{`cat $'\x2eenv'`, `echo $'a'`, `ls $"x"`}, []string{`cat 'x$'`, `grep "a$" f.txt`}},
 		{"braces expand", []string{`cat .{env,x}`, `git diff {--output=x,HEAD}`, `echo a{1..3}`}, []string{`echo '{a,b}'`, `git show HEAD@{1}`, `git log @{u}..HEAD`}},
 		{"a pattern becomes a flag", []string{`git diff *`, `sort *.md`, `rg x *.go`, `git log --out*`, `grep x *.go`, `grep '' ?r src`, `egrep x [-]r`, `wc *rc`, `wc -l *.go`, `strings -- *.log`, `strings -- ?x`}, []string{`cat *.md`, `git diff -- *.go`, `sort ./*.md`, `grep x ./*.go`, `grep x -- *.go`, `wc -l ./*.go`, `strings ./*.log`, `ls *.go`}},
-		// The script is the name of a file, which may hold any text that the pattern
-		// matches.
+		// The shell replaces the pattern by a file's name, which may be any text that
+		// matches: that name becomes the script.
 		{"a pattern becomes a script, a format or a wider pattern", []string{`sed --expression='s|'a*'|b|' README.md`, `sed --expression=p* README.md`, `printf a*d 'x[$(touch pwned)]'`, `printf -- *d 'x[$(touch pwned)]'`, `printf a?s x`, `git log --format=%*H`, `git log --pretty=%[G]x`, `git for-each-ref --sort=-*`, `git branch --format=%*`,
 			`rg --glob=*.go x`, `grep -rn --include=?? '' .`, `grep -rn --include=[*] '' .`, `grep -rn --include=a[b]* '' .`, `grep -rn --include='[b]'*.go '' .`, `grep -rn --include=*x*.go '' .`, `grep -rn --inc*=a.go x .`, `stat --printf=*x a`, `head --lines=* a`},
 			[]string{`grep -rn --include=*.go x .`, `grep -rn --include=*_test.go --exclude-dir=[a-c]?* x .`, `grep -rn --include=a.go --exclude=* x .`, `printf 'a*d' x`, `printf '%s\n' READ*.md`, `sed -n 1p READ*.md`}},
@@ -56,7 +56,7 @@ w x' a`, `awk 'BEGIN{system("id")}'`, `awk '{print > "x"}' a`, `awk '{print | "s
 	}
 }
 
-// Each trap gets its verdict.
+// The lines with a trap ask, and the similar harmless lines are allowed.
 func TestTraps(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, trap := range traps() {
@@ -72,8 +72,8 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// The text that another JSON reader would take for the command must be the text that
-// was checked.
+// The command that another JSON reader would find in the input must be the command that nod
+// checks.
 func TestInputs(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// The list of secrets applies to every tool.
+// The list of secrets applies to every tool, whatever the rules allow.
 func TestSecretsAskForEveryTool(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Read", "Edit", "Write", "Bash(cat:*)", "Grep"}})
 	for _, path := range []string{".env", "config/.env.production", "~/.ssh/id_ed25519", "/home/ann/.aws/credentials", ".npmrc", "x/server.pem", "/etc/shadow", "/proc/1/environ", "~/.authinfo", "~/.config/pip/pip.conf", "~/.local/share/com.vercel.cli/auth.json", "/etc/kubernetes/admin.conf", "/home/ann/.zsh_sessions/x.history", "~/.Xauthority", "/etc/ppp/chap-secrets",
@@ -121,7 +121,7 @@ func TestSecretsAskForEveryTool(t *testing.T) {
 	}
 }
 
-// No rule lets agents write nod's own files or run its deciding commands.
+// No rule lets agents write nod's own files or run those of its commands that decide.
 func TestOwnFilesAndCommands(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write", "Edit"}}).With(policy.Always{Tool: "Bash", Argv: []string{"nod"}, Prefix: true})
 	for _, c := range []string{`nod allow perm-1`, `nod deny x`, `/usr/local/bin/nod allow x`, `sudo nod grant x`, `env X=1 nod allow x`, `"nod" allow x`, `n\od freeze`, `ls && nod allow x`, `$(nod allow x)`, `bash -c "nod allow x"`, `sh -c 'ls; nod thaw'`,

@@ -1,4 +1,4 @@
-// Command answer publishes a branch if an approver gives it the network:
+// Command answer publishes a branch if an approver grants it network access:
 //
 //	go run ./examples/answer feature-1
 //
@@ -28,8 +28,8 @@ func main() {
 	}
 }
 
-// run asks before it publishes a branch. If the answer is no, or does not come in
-// time, it publishes nothing and prints the reason.
+// run asks before it publishes a branch. If the approver denies it or does not answer in
+// time, run publishes nothing and prints the reason.
 func run(ctx context.Context, client *nod.Client, branch string, timeoutSeconds int, out io.Writer) error {
 	request := nod.Permission("publish "+branch, "@network")
 	request.SessionID = branch // the permission counts for this session alone

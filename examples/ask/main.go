@@ -2,7 +2,7 @@
 //
 //	go run ./examples/ask 'rm -rf build'
 //
-// It shows how an agent asks from Go and acts by the decision.
+// It shows how an agent written in Go asks and acts on the decision.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 func run(ctx context.Context, o nod.Options, command string, out io.Writer) error {
 	client, err := nod.Connect(ctx, o)
 	if err != nil {
-		return err // for example nod is not running: no decision, so no action
+		return err // nod may not be running: there is no decision, so do not act
 	}
 	defer client.Close()
 	request := nod.Command(command)

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// carrier implements people.Carrier. It keeps no state: each choice that it
-// writes has everything that an answer needs, so answers work after a restart.
+// carrier implements people.Carrier. It keeps no state: each line that it offers for typing
+// contains all that an answer needs, so answers work after a restart.
 type carrier struct {
 	user  string // the approver who types; a real channel names the sender of each message
 	lines <-chan string
@@ -21,8 +21,8 @@ type carrier struct {
 	out   io.Writer
 }
 
-// Prompt writes a prompt with one line to type per choice. An answer must name
-// the digest and the number of waiters that the approver was shown.
+// Prompt writes a prompt and, for each choice, the line to type. The line holds the digest
+// and the number of waiters that the approver was shown, because an answer must name both.
 func (c *carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
 	text := people.Text(&p, time.Now(), 0)
 	if p.Repeat {
@@ -41,8 +41,8 @@ func (c *carrier) Settle(_ context.Context, _ people.Ref, p schemas.Prompt) erro
 	return c.write(p.PendingID + ": " + people.Outcome(p.Decision, &p))
 }
 
-// Run sends answers to nod until ctx ends. An answer that nod could not take is
-// sent again: it is dropped only after nod stored or refused it.
+// Run sends answers to nod until ctx ends. It sends an answer again each second until nod has
+// stored or refused it.
 func (c *carrier) Run(ctx context.Context, desk people.Desk) error {
 	for {
 		select {
@@ -56,8 +56,8 @@ func (c *carrier) Run(ctx context.Context, desk people.Desk) error {
 	}
 }
 
-// answer sends one line to nod. It returns an error only if nod may take the
-// same line later.
+// answer sends one line to nod. It returns an error only if nod may accept the same line
+// later.
 func (c *carrier) answer(ctx context.Context, desk people.Desk, line string) error {
 	a := schemas.Answer{From: schemas.From{UserID: c.user}}
 	if _, err := fmt.Sscan(line, &a.SessionID, &a.PendingID, &a.Digest, &a.Waiters, &a.OptionID); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// Allowing a risky call takes the confirmations that the settings list, on every
-// channel; denying one takes none.
+// Allowing a risky call requires the confirmations that the settings list, on every channel;
+// denying it requires none.
 func TestConfirmationsForRiskyCalls(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "word")

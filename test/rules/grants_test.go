@@ -85,8 +85,8 @@ func TestAGrantEndsByItself(t *testing.T) {
 	ada.Asks(rig.Shell("S", "", "npm test")).Drop()
 }
 
-// Once a revocation has returned, no engine applies the grant to a new request, however
-// many requests it allowed at that moment.
+// After a revocation has returned, no engine applies the grant to a new request, even if
+// engines were allowing requests by it at that moment.
 func TestARevokedGrantIsObeyedByEveryEngineFromThenOn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -130,8 +130,8 @@ func loggedGrants(e *rig.Env) map[string]int {
 	return map[string]int{"granted": e.LoggedOf(schemas.LogGranted), "revoked": e.LoggedOf(schemas.LogRevoked)}
 }
 
-// An engine dies after it stores a decision and before it stores the grant: every later
-// call that returns the decision stores the grant first.
+// If an engine dies after it has stored a decision and before it has stored the grant, every
+// later call that returns the decision stores the grant first.
 func TestTheGrantIsThereWhenTheDecisionIsTold(t *testing.T) {
 	t.Parallel()
 	for how, tells := range map[string]func(*rig.Env, *rig.Agent) schemas.Decision{

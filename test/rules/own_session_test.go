@@ -7,7 +7,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An agent reads the permissions and grants of its own sessions, and of no others.
+// An agent can read the permissions and grants of its own sessions only.
 func TestAnAgentReadsWhatItsSessionsHold(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

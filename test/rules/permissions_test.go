@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// file is a tool call about a file on devbox.
+// file returns a tool call about a file on the host devbox.
 func file(tool, session, path string) schemas.Request {
 	r := rig.Call(tool, session, "")
 	r.Host, r.Project = "devbox", filepath.Dir(path)
@@ -166,7 +166,7 @@ func TestRefusalsOfPermissionsComeInTheirOrder(t *testing.T) {
 	r.ActionDetails = []byte(`{"agent_id":"other"}`)
 	env.Contains(ada.Refused(r, schemas.CodeForbidden).Message, "Background agents cannot")
 	env.Apply(`{"approvers":{"people":[]}}`)
-	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // this comes before the malformed tag
+	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // this refusal takes precedence over the one for the malformed tag
 }
 
 func TestAPermissionForAnotherSessionIsGrantedThere(t *testing.T) {
@@ -224,7 +224,7 @@ func TestASessionSharesWhatItHolds(t *testing.T) {
 		Type: schemas.TypeShare, SessionID: "helper", AgentID: "third", Permissions: []string{"@read:" + dir + "/in/sub"}, Reason: "and so on",
 	}, &g))
 	env.Equal("helper", g.Grants[0].By.Name)
-	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // and all grants shared from it
+	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // and, with it, all grants shared from it
 	ada.Asks(file("Write", "helper", dir+"/in/x")).Drop()
 	grants, err := env.Owner().Grants(env.Ctx, "")
 	env.NoError(err)

@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// writeRules writes a project's own settings with a modification time of at seconds,
-// so that each write looks like a change.
+// writeRules writes a project's own settings. Their modification time depends on at, so that
+// each write looks like a change.
 func writeRules(t *testing.T, project, settings string, at int) {
 	t.Helper()
 	file := filepath.Join(project, ".nod", "settings.json")
@@ -86,8 +86,8 @@ func TestProjectFilesTighten(t *testing.T) {
 	}
 }
 
-// An engine applies project files, asks about every call if a file is invalid, and
-// does not read them for calls on another host.
+// An engine applies project files, but not to calls on another host. If a file is invalid,
+// the engine asks about every call in that project.
 func TestEngineReadsProjectsOfItsOwnHost(t *testing.T) {
 	t.Parallel()
 	home, project := t.TempDir(), t.TempDir()
@@ -112,8 +112,8 @@ func TestEngineReadsProjectsOfItsOwnHost(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Gets(ask("", "ls")).Outcome)
 	env.Equal(schemas.Allowed, ada.Gets(ask("there", "ls")).Outcome)
 
-	// A session names one project, though its calls may run in other directories: the
-	// rules of both count.
+	// A session names one project, but its calls may run in other directories: the rules of
+	// the project and of the call's directory both apply.
 	other := t.TempDir()
 	writeRules(t, other, `{"permissions":{"deny":["Bash(cat:*)"]}}`, 1)
 	env.Equal(schemas.Allowed, ada.Gets(ask("here", "cat x")).Outcome)

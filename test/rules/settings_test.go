@@ -21,7 +21,7 @@ func TestSettingsAreFollowedByEveryEngineAndNamedByDecisions(t *testing.T) {
 		env.NoError(err)
 		env.Equal(revision, r)
 	}
-	for range 20 { // so that each engine takes some
+	for range 20 { // enough requests that each engine handles some
 		for tool, outcome := range map[string]schemas.Outcome{"Deploy": schemas.Allowed, "Lookup": schemas.Denied} {
 			d := ada.Gets(rig.Call(tool, "S", bus.NewID()))
 			env.Equal(outcome, d.Outcome)
@@ -73,8 +73,8 @@ func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
 		`{"approvers":`: "not JSON",
 		`[]`:            "not a JSON object",
 	} {
-		// Through the owner's command, which can send JSON only, and as nod up applies
-		// settings at its start.
+		// nod refuses these settings both from the owner's command, which can send JSON only,
+		// and when nod up applies them at its start.
 		if !strings.HasPrefix(path, "not JSON") {
 			_, err := env.Owner().ApplySettings(env.Ctx, []byte(settings))
 			env.Contains(env.Refusal(err, schemas.CodeValidation).Message, strings.TrimPrefix(path, "not a JSON object"), settings)
@@ -95,7 +95,7 @@ func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
 	env.Agent("ada").Asks(rig.Deploy("S", ""))
 }
 
-// Invalid settings that were written to the store past all checks are not followed.
+// Engines do not apply invalid settings that were written to the store without their checks.
 func TestStoredSettingsThatAreNotValidAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -103,7 +103,7 @@ func TestStoredSettingsThatAreNotValidAreNotFollowed(t *testing.T) {
 	env.NoError(err)
 	_, err = env.Store.Settings.PutDocument(env.Ctx, "settings", []byte(`{"permissions":{"allow":["Deploy"],"deny":17}}`), revision)
 	env.NoError(err)
-	_, err = env.Engines[0].SettingsRevision(env.Ctx) // by now it has read them
+	_, err = env.Engines[0].SettingsRevision(env.Ctx) // this call reads the stored settings
 	env.ErrorContains(err, "permissions.deny")
 	env.Agent("ada").Asks(rig.Deploy("S", "1"))
 	state, err := env.Owner().Settings(env.Ctx)

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// shares grants permissions of one of the agent's sessions to another.
+// shares shares permissions of one of the agent's sessions with another of its sessions.
 func shares(a *rig.Agent, from, to string, tags ...string) (schemas.StandingAnswer, error) {
 	var g schemas.Grants
 	err := a.Conn.CallInto(a.Ctx, schemas.GrantSubject(a.Name), schemas.Share{Type: schemas.TypeShare, SessionID: from, AgentID: to, Permissions: tags, Reason: "r"}, &g)
@@ -33,7 +33,7 @@ func marksRevoked(e *rig.Env, session, grant string) {
 	e.NoError(err)
 }
 
-// ended reports by session whether its grant is revoked.
+// ended returns, by session, whether its grant is revoked.
 func ended(e *rig.Env) map[string]bool {
 	e.T.Helper()
 	grants, err := e.Owner().Grants(e.Ctx, "")
@@ -45,8 +45,8 @@ func ended(e *rig.Env) map[string]bool {
 	return all
 }
 
-// A grant is revoked on one engine while another engine shares it: the revoke looks
-// for shared grants before the new one is stored. The new one is not held either.
+// A grant is revoked while an engine shares it, and the revoke looks for shared grants before
+// the new one is stored: then the other session does not have the new grant either.
 func TestWhatIsSharedOfAGrantThatIsRevokedMeanwhileIsNotHeld(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
@@ -78,8 +78,8 @@ func TestWhatIsSharedOfAGrantThatIsRevokedMeanwhileIsNotHeld(t *testing.T) {
 	ada.Asks(rig.Permission("helper", "", "r", "@network")).Drop()
 }
 
-// An interrupted revoke counts for all grants shared from the revoked one, and the
-// next revoke finishes it.
+// An interrupted revoke takes effect for all grants shared from the revoked one, and the next
+// revoke completes it.
 func TestARevokeThatWasCutShortIsObeyedAndFinished(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))

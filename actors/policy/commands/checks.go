@@ -9,8 +9,8 @@ func checkSleep(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkPs allows process numbers only: with any other value ps reads its flags by other
-// rules, under which they show environments.
+// checkPs allows only process numbers after -p. With any other value ps may read its flags by
+// other rules, under which they show environments.
 func checkPs(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
 		if f.name == "p" && strings.Trim(f.value, "0123456789,") != "" {
@@ -39,7 +39,7 @@ func checkCommandV(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkDate allows printing a date; an operand without + sets the clock.
+// checkDate allows printing a date; an operand that does not begin with + sets the clock.
 func checkDate(_ Secrets, a *Args) string {
 	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].Text, "+") {
 		return "could set the clock"

@@ -1,5 +1,6 @@
-// Package commands knows shell commands: the flags that keep them harmless, the harm that
-// they may do otherwise, and how a rule may bound them.
+// Package commands describes shell commands: the flags with which they are harmless, the harm
+// that they may do otherwise, and how a rule may limit them. A flag, word or command "asks"
+// if a rule or a person must decide about it.
 package commands
 
 import (
@@ -12,84 +13,84 @@ import (
 // Level is the first preset that allows a command, or the preset in force.
 type Level int
 
-// The levels of the presets, each allowing what the one before it does. No preset
-// allows an entry below or above them.
+// The levels of the presets. Each preset allows what the one before it allows. No preset
+// allows a command of levelNone or levelApproved.
 const (
 	levelNone Level = iota // no flags are known
 	LevelDesign
 	LevelReaders
 	LevelProject
-	levelApproved // the flags are known, and only a person or a rule allows the command
+	levelApproved // the flags are known, but only a person or a rule allows the command
 )
 
-// Command is an entry of the command table: the words that may follow a command, the
-// harm that it may do, and how a rule may bound it.
+// Command is an entry of the command table: the words that may follow a command, the harm
+// that it may do, and how a rule may limit it.
 //
-// Unlisted flags ask, abbreviated long flags too: they may write or execute.
+// A flag that the entry does not list asks, as does an abbreviation of a listed one: it may
+// write or execute.
 type Command struct {
 	level Level // the first preset that allows it
 
-	short string // letters without a value
-	value string // letters with a value, attached or in the next word
-	tail  string // letters with an optional value, attached only
+	short string // one-letter flags without a value
+	value string // one-letter flags with a value, attached or in the next word
+	tail  string // one-letter flags with an optional value, attached only
 	// long lists long flags: "name" takes no value, "name=" an optional one after =,
 	// "name:" one after = or in the next word.
 	long     string
-	digits   bool   // -20 and +20 are counts
-	operands int    // most operands allowed
+	digits   bool   // -20 and +20 are flags that give a count
+	operands int    // the maximum number of operands
 	Text     bool   // operands are text, not paths
 	raw      bool   // every word is an operand: the command has no flags that matter
 	anyFlag  bool   // no flag does harm, so a file name that is read as a flag is harmless
 	apart    bool   // a letter's value is the next word, whatever letters follow the letter
-	ordered  bool   // flags after the first operand ask
-	Loose    bool   // values of flags are not paths, because the first operand is a pattern or a program
-	Lists    bool   // prints names only, so of a pattern only the directories that it spells out are read
+	ordered  bool   // a flag after the first operand asks
+	Loose    bool   // only operands after the script are paths; values of flags, and the script, are not
+	Lists    bool   // prints names only, so it reads only the directories that a pattern spells out
 	script   string // of a loose command: the flag that gives the pattern instead of the first operand
-	// check refuses flags and operands that read, write or run more than the lists
-	// above tell; it returns the reason, or "".
+	// check returns the reason to refuse flags and operands that read, write or run more than
+	// the lists above tell, or "".
 	check   func(s Secrets, a *Args) string
 	Special bool   // its words follow a grammar of their own: no list tells which of them are harmless
 	follows string // flags that make it follow the links that it finds
-	Differ  bool   // of git: may run a configured diff program
+	Differ  bool   // of a git subcommand: may run a configured diff program
 
 	Harm Harm // the harm that it may do; the longest entry that matches a command line counts
 
-	// How an answer or a rule may bound the command.
-	runner      bool   // builds, tests, checks or shows: an answer may leave further words open
+	// How a remembered answer or a rule may limit the command.
+	runner      bool   // builds, tests, checks or shows: an answer may hold only its first words
 	target      bool   // of a runner: the next word names the target, so an answer holds that word too
-	manyTargets bool   // runs every further operand, so an answer for one target covers no second one
+	manyTargets bool   // every further operand is a target too, so an answer for one target covers no other operand
 	chooser     string // with manyTargets: the flag whose value is not a target
 	oneDash     bool   // long flags have one dash
 	Wraps       bool   // runs the rest of its words as a command
 	Interprets  bool   // takes a command line as a word
 	inline      string // the flag that takes code
-	runsAny     bool   // a flag, or a command of its own, can run any other program
+	runsAny     bool   // a flag or a subcommand can run any other program
 
-	longs map[string]byte // long, compiled: "", = or : by name
+	longs map[string]byte // long, compiled: 0, '=' or ':' by name
 }
 
 // unlimited means that a command takes any number of operands.
 const unlimited = 1 << 20
 
-// Secrets tells the checks of searches which files hold secrets.
+// Secrets tells the checks of search commands, such as grep, which files hold secrets.
 type Secrets interface {
 	// SecretFilter reports whether files that hold secrets may pass the filter of a
 	// search.
 	SecretFilter(filter string) bool
-	// SearchesPrivate reports whether a search of these paths, or of the current
-	// directory if there are none, goes through a home directory or one that holds listed
-	// secrets.
+	// SearchesPrivate reports whether a search of these paths, or of the current directory if
+	// there are none, goes through a home directory or one that holds known secrets.
 	SearchesPrivate(paths []word.Word) bool
 }
 
-// table returns the known commands by name, or by name and first words, as in "git log".
-// It must not be changed.
+// table returns the known commands by name, or by name and first words, as in "git log". The
+// caller must not change them.
 var table = sync.OnceValue(newTable)
 
 var unknownCommand = Command{}
 
-// Entry returns the entry of a command, or of a command and its first words, as in "git
-// log"; an empty one if it has none. It must not be changed.
+// Entry returns the entry of a command, or of a command and its first words, as in "git log";
+// an empty entry if there is none. The caller must not change it.
 func Entry(name string) *Command {
 	if c := table()[name]; c != nil {
 		return c
@@ -110,8 +111,9 @@ func Reader(name string) *Command {
 // AllowedAt reports whether the preset of this level allows the command.
 func (c *Command) AllowedAt(l Level) bool { return c.level != levelNone && c.level <= l }
 
-// Check checks the words after a command's name by its entry. It returns the sorted words
-// and the reason to ask, or "". The words are incomplete if there is a reason.
+// Check checks the words after a command's name by its entry. It returns the words, divided
+// into flags and operands, and the reason to ask, or "". If there is a reason, the Args may
+// be incomplete.
 func (c *Command) Check(name string, words []word.Word, s Secrets) (Args, string) {
 	a, why := c.parse(name, words)
 	if why == "" && c.check != nil {
@@ -136,8 +138,7 @@ func (c *Command) FollowsLinks(words []word.Word) bool {
 	return a.has(strings.Fields(c.follows)...)
 }
 
-// RunsAnything reports whether some words make the command run code or any other
-// program.
+// RunsAnything reports whether some words can make the command run code or any other program.
 func (c *Command) RunsAnything() bool {
 	return c.Interprets || c.inline != "" || c.Wraps || c.runsAny
 }
@@ -145,8 +146,8 @@ func (c *Command) RunsAnything() bool {
 // RunsInput reports whether the command runs its input as code.
 func (c *Command) RunsInput() bool { return c.Harm == runsInlineCode || c.Harm == runsProgram }
 
-// RunnerWords counts the leading words that a remembered answer for a runner must hold;
-// 0 if the command is not a runner.
+// RunnerWords returns the number of leading words that a remembered answer for a runner must
+// hold; 0 if an answer must hold all words of argv.
 func RunnerWords(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {
 		if n := RunnerWords(argv[1:]); n > 0 {
@@ -168,7 +169,7 @@ func RunnerWords(argv []string) int {
 	return 0
 }
 
-// compile fills in the long flags of each entry.
+// compile sets longs from long in each entry of t, and returns t.
 func compile(t map[string]*Command) map[string]*Command {
 	for _, c := range t {
 		c.longs = map[string]byte{}

@@ -4,13 +4,13 @@ import "github.com/nodbus/nod/actors/policy/shell/word"
 
 import "strings"
 
-// Args are the words after a command's name, sorted into flags and operands.
+// Args are the words after a command's name, divided into flags and operands.
 type Args struct {
 	of       *Command
 	name     string
 	flags    []flag
 	operands []word.Word
-	dashes   int // operands before --; -1 without a --
+	dashes   int // the number of operands before --; -1 without a --
 }
 
 // flag is one flag; value is "" if it has none.
@@ -30,9 +30,9 @@ func (a *Args) has(names ...string) bool {
 	return false
 }
 
-// parse sorts the words after a command's name, as GNU getopt does: flags may follow
-// operands. Other programs read such flags as operands, so the caller checks every word
-// after an operand as a path too. It returns the reason to ask, or "".
+// parse divides the words after a command's name as GNU getopt does: flags may follow
+// operands. Other programs read such flags as operands, so the caller checks every word after
+// an operand as a path too. It returns the reason to ask, or "".
 func (c *Command) parse(name string, words []word.Word) (Args, string) {
 	a := Args{of: c, name: name, dashes: -1}
 	if c.raw {
@@ -88,11 +88,10 @@ func (c *Command) takesScript(a *Args) bool {
 	return c.script != "" && len(a.operands) > 0 && !a.has(c.script, "regexp", "expression", "files", "type-list")
 }
 
-// boundGlob reports whether a pattern in a flag keeps its meaning whatever files exist.
-// An excluding flag only narrows a search, and --include with one * lets in files whose
-// names the flag shows. In any other flag, the shell could put a file name that nod
-// never saw in place of the pattern: the name of a script, a format or, with a second
-// *, or a ? or [, a wider pattern.
+// boundGlob reports whether a pattern in a flag does no harm, whatever file name the shell
+// puts in its place. --exclude only narrows a search, and what replaces --include=*.go still
+// names files that end in .go. In any other flag, a file name that nod never saw could become
+// a script, a format, or (for a second *, a ? or a [) a wider pattern.
 func boundGlob(t string) bool {
 	name, value, _ := strings.Cut(t, "=")
 	switch name {
@@ -105,7 +104,7 @@ func boundGlob(t string) bool {
 	return false
 }
 
-// IsCount reports whether a word is a sign, such as - or +, and a number.
+// IsCount reports whether a word is one sign, such as - or +, and a number.
 func IsCount(t string) bool {
 	for i := 1; i < len(t); i++ {
 		if t[i] < '0' || t[i] > '9' {
@@ -159,8 +158,9 @@ func (c *Command) cluster(a *Args, t string, rest []word.Word) (int, string) {
 	return 0, ""
 }
 
-// nextValue returns the next word as a flag's value. A word that could be a flag asks,
-// because programs disagree on it; a negative count is a value.
+// nextValue returns the next word as a flag's value, and the reason to ask, or "". A word
+// that could be a flag asks, because programs disagree on whether it is a value; a negative
+// count is one.
 func nextValue(name string, rest []word.Word) (string, string) {
 	switch {
 	case len(rest) == 0:

@@ -7,8 +7,9 @@ import (
 
 var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
-// gitFormat refuses formats that verify signatures, which runs gpg, format names that
-// the configuration may define as such, and other spellings of --remerge-diff.
+// gitFormat refuses formats that verify signatures, because git then runs gpg; names of
+// formats, because the configuration may define such a format; and other spellings of
+// --remerge-diff.
 func gitFormat(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
 		switch f.name {
@@ -36,7 +37,7 @@ func gitFormat(_ Secrets, a *Args) string {
 // revision, a hash, a version or a main branch.
 var gitRevision = regexp.MustCompile(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
 
-// gitDiff refuses two words that may be directories: outside a repository, git compares
+// gitDiff refuses two operands that may be directories: outside a repository, git compares
 // all files in them, secrets too.
 func gitDiff(_ Secrets, a *Args) string {
 	dirs := 0
@@ -51,8 +52,8 @@ func gitDiff(_ Secrets, a *Args) string {
 	return ""
 }
 
-// gitBranch allows listing only: git creates a branch of the given name unless --list
-// makes the name a pattern. Old versions of git give -l another meaning.
+// gitBranch allows listing only: git creates a branch of the given name, unless --list makes
+// the name a pattern. -l does not count, because it had another meaning in old versions.
 func gitBranch(s Secrets, a *Args) string {
 	if len(a.operands) > 0 && !a.has("list", "contains", "no-contains", "merged", "no-merged", "points-at") {
 		return "could make a branch"

@@ -58,7 +58,7 @@ func Harms(argv []string) []Harm {
 	}
 	var out []Harm
 	switch gitRead := name == "git" && len(argv) > 1 && Reader("git "+argv[1]) != nil; {
-	case h == Harm{}, gitRead && h == changesRepository: // it only reads, or is refused for another reason
+	case h == Harm{}, gitRead && h == changesRepository: // no harm is known, or git only reads
 	default:
 		out = append(out, h)
 	}
@@ -77,9 +77,10 @@ func Harms(argv []string) []Harm {
 	return out
 }
 
-// Boundable reports whether nod can tell what a command does: it is called by a plain
-// name, and the harm in its entry is at most of medium risk and is not to delete files,
-// use the network, install software or stop processes.
+// Boundable reports whether nod can tell what a command does, so that a rule may allow
+// exactly this command. It must be called by a plain name, and hold no code and set no
+// variable; the harm in its entry must not be of high risk, and not be to delete files, use
+// the network, install software or stop processes.
 func Boundable(argv []string) bool {
 	name := ProgramName(argv[0])
 	known := Entry(name)

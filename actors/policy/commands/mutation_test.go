@@ -14,9 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// harmful are flags that write, run a program, read a list of files or wait for another
-// machine, by command, with the words around them. The flag is the first word after the
-// command.
+// harmful holds, by command, words to put after it: first a flag that writes, runs a program,
+// reads other files, reveals more or waits, then the words that the flag needs.
 var harmful = map[string][]string{
 	"sort":     {"-o x", "--output=x", "--compress-program=x", "--files0-from=x", "-T x", "--temporary-directory=x"},
 	"uniq":     {"x y"},
@@ -101,9 +100,9 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 	}
 }
 
-// TestFlagListsMatter adds each harmful flag to its command's list. Unless another
-// check refuses the flag, the verdict must turn to allow. This shows that the list kept
-// the flag out, and that the test above would notice a list that grew.
+// TestFlagListsMatter adds each harmful flag to its command's list: then the verdict must be
+// Allow. This shows that the list alone refused the flag, and that TestHarmfulFlagsAsk would
+// notice if the list grew.
 func TestFlagListsMatter(t *testing.T) {
 	held := 0
 	grow := func(name, f string) {
@@ -132,8 +131,8 @@ func TestFlagListsMatter(t *testing.T) {
 	assert.Greater(t, held, 100)
 }
 
-// Every unlisted letter asks, and every listed long flag that lacks its last letter or
-// has one more.
+// A letter that is not listed asks. A long flag asks if it is a listed one without its last
+// letter or with one more.
 func TestUnlistedFlagsAsk(t *testing.T) {
 	p := newReaders(t)
 	try := func(line string, c *commands.Command) {

@@ -8,12 +8,11 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// The small languages inside commands, each as a closed grammar: a script outside the
-// grammar asks.
+// Scripts that commands hold, as in sed and awk. For each language, an expression matches the
+// harmless scripts; every other script asks.
 
-// sedAddress is a line number, the last line, a step, or a plain expression. Brackets
-// in an expression hold no delimiter: one sed would end the expression there, and
-// another would not.
+// sedAddress matches a line number, the last line, a step, or a plain expression. Brackets in
+// an expression hold no delimiter: some versions of sed end the expression there.
 const sedAddress = `(?:[0-9]+(?:~[0-9]+)?|\$|/(?:[^/\\\[\]\n]|\\[^\n]|\[\^?[A-Za-z0-9_., :-]+\])*/I?)`
 
 var sedCommand = regexp.MustCompile(`^\s*(?:` + sedAddress + `(?:,\s*(?:` + sedAddress + `|[+~][0-9]+))?)?\s*!?\s*(?:[pdqQ=Pl]?)\s*$`)
@@ -43,8 +42,8 @@ func checkSed(_ Secrets, a *Args) string {
 	return ""
 }
 
-// awkProgram prints fields of lines chosen by number or by a plain expression; it has
-// no >, |, getline or call.
+// awkProgram matches a program that prints fields of lines chosen by number or by a plain
+// expression; it has no >, |, getline or call.
 var awkProgram = regexp.MustCompile(`^\s*(?:` + awkCondition + `(?:\s*(?:&&|\|\|)\s*` + awkCondition + `)*)?\s*(?:\{\s*print(?:\s+` + awkItem + `(?:\s*,\s*` + awkItem + `|\s+` + awkItem + `)*)?\s*;?\s*\})?\s*$`)
 
 const (
@@ -69,7 +68,7 @@ func checkJq(_ Secrets, a *Args) string {
 	return ""
 }
 
-// printfFormat is text with %s: other conversions evaluate arithmetic in Zsh, and a
+// printfFormat matches text with %s: other conversions evaluate arithmetic in Zsh, and a
 // leading dash is a flag.
 var printfFormat = regexp.MustCompile(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
 
@@ -80,8 +79,8 @@ func checkPrintf(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkGrep keeps a search of whole trees, which reads hidden files too, to files that
-// hold no secrets, or to names and counts.
+// checkGrep allows a search of whole directories, which reads hidden files too, only for
+// names and counts, or in files that hold no secrets.
 func checkGrep(s Secrets, a *Args) string {
 	paths := a.Paths()
 	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && s.SearchesPrivate(paths) {
@@ -115,8 +114,8 @@ func checkGrep(s Secrets, a *Args) string {
 	return ""
 }
 
-// namesFile reports whether p looks like a file: its name has an extension of letters
-// and no pattern in front of it that could match a directory's name.
+// namesFile reports whether p looks like a file and not like a directory: its name has an
+// extension of source code or similar text.
 func namesFile(p word.Word) bool {
 	base := p.Text[strings.LastIndexByte(p.Text, '/')+1:]
 	dot := strings.LastIndexByte(base, '.')
@@ -126,8 +125,8 @@ func namesFile(p word.Word) bool {
 	return secrets.SourceExtension(base[dot+1:])
 }
 
-// checkRg keeps ripgrep to the files that it reads by default, which are not hidden; a
-// glob overrides that.
+// checkRg limits ripgrep to the files that it reads by default, which are not hidden. A glob
+// overrides that default, so no secret may match it.
 func checkRg(s Secrets, a *Args) string {
 	if s.SearchesPrivate(a.Paths()) {
 		return "searches a directory in which secrets lie"

@@ -1,11 +1,11 @@
 package commands
 
-// newTable lists every known command, one entry each.
+// newTable returns every known command, one entry each.
 //
-// To let a preset allow a command that only reads, add an entry with its level and the
-// flags that keep it reading. Leave out flags that write (-o), run a program (--pre,
-// --compress-program, -l of diff), read a list of files from a file (--files0-from), or
-// make it follow files that nod cannot see.
+// To let a preset allow a command that only reads, add an entry with its level and the flags
+// that keep it reading. Leave out flags that write (-o), run a program (--pre,
+// --compress-program, -l of diff), read a list of files from a file (--files0-from), or make
+// it follow files that nod cannot see.
 func newTable() map[string]*Command {
 	return compile(map[string]*Command{
 		// preset design: list and print files
@@ -83,7 +83,7 @@ func newTable() map[string]*Command {
 		"free":     {level: LevelReaders, short: "bghkmtw"},
 		"tty":      {level: LevelReaders, short: "s"},
 
-		// commands with a grammar of their own
+		// commands that package shell checks by a grammar of their own
 		"cd":              {level: LevelReaders, Special: true},
 		"test":            {level: LevelReaders, Special: true},
 		"find":            {level: LevelReaders, Special: true, Wraps: true},
@@ -123,7 +123,8 @@ func newTable() map[string]*Command {
 		"git check-ignore":   {level: LevelReaders, short: "qvnz", operands: unlimited, long: "quiet verbose non-matching no-index"},
 		"git count-objects":  {level: LevelReaders, short: "vH", long: "verbose human-readable"},
 
-		// commands that no preset allows, with the flags that a prefix answer leaves open
+		// commands that no preset allows, with the flags that may follow the words of an
+		// answer
 		"git add":             {level: levelApproved, short: "Aunv", operands: unlimited, long: "all update dry-run verbose intent-to-add", Harm: changesRepository, runner: true},
 		"git commit":          {level: levelApproved, short: "aqvs", value: "m", operands: unlimited, long: "all quiet verbose signoff message: amend no-edit", Harm: changesRepository, runner: true},
 		"git fetch":           {level: levelApproved, short: "pqvat", operands: unlimited, long: "all prune tags no-tags quiet verbose depth:", check: checkRemote, Harm: usesNetwork, runner: true},
@@ -219,7 +220,7 @@ func newTable() map[string]*Command {
 		"vitest": {Harm: runsProject, runner: true}, "xcodebuild": {runner: true, target: true, oneDash: true}, "yarn": {Harm: runsProject, runsAny: true},
 		"yarn build": {runner: true}, "yarn lint": {runner: true}, "yarn run": {runner: true, target: true}, "yarn test": {runner: true},
 
-		// the same: programs that run code, control systems or show secrets
+		// programs that run code, control systems or show secrets
 		"eval": {Harm: runsInlineCode, Interprets: true}, "sh": {Harm: runsInlineCode, Interprets: true}, "bash": {Harm: runsInlineCode, Interprets: true},
 		"zsh": {Harm: runsInlineCode, Interprets: true}, "dash": {Harm: runsInlineCode, Interprets: true}, "fish": {Harm: runsInlineCode, Interprets: true},
 		"ksh": {Harm: runsInlineCode, Interprets: true}, "source": {Harm: runsInlineCode}, ".": {Harm: runsInlineCode},
@@ -263,9 +264,9 @@ func rgCommand() *Command {
 		long: "after-context: before-context: context: regexp: fixed-strings ignore-case case-sensitive smart-case line-number no-line-number column no-column with-filename no-filename files files-with-matches files-without-match count count-matches include-zero invert-match word-regexp line-regexp only-matching multiline multiline-dotall pcre2 quiet glob: iglob: type: type-not: type-list max-count: max-columns: max-columns-preview max-depth: max-filesize: threads: replace: trim no-heading heading pretty color: colors: sort: sortr: stats json vimgrep null no-messages no-config text hidden no-hidden no-ignore no-ignore-vcs no-ignore-parent follow one-file-system passthru passthrough engine: encoding: context-separator: field-match-separator: glob-case-insensitive crlf byte-offset no-unicode unrestricted"}
 }
 
-// Flags of git's diff machinery that only shape output. Left out: --output writes,
-// --ext-diff and --textconv run programs, --no-index reads outside the repository, -O
-// reads a file.
+// Flags of git's diff machinery that only shape output. These are left out: --output writes,
+// --ext-diff and --textconv run programs, --no-index reads outside the repository, -O reads a
+// file.
 const (
 	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified: indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
 		"color= no-color color-moved= no-color-moved color-moved-ws: word-diff= word-diff-regex: color-words= no-renames rename-empty no-rename-empty check full-index binary abbrev= break-rewrites= find-renames= find-copies= find-copies-harder irreversible-delete diff-filter: " +
@@ -280,7 +281,7 @@ const (
 	logValue = "UlSGIn"
 )
 
-// gitLog is an entry for git log and git show, which take the same flags.
+// gitLog returns an entry for git log and git show, which take the same flags.
 func gitLog() *Command {
 	return &Command{level: LevelDesign, short: logShort, value: logValue + "L", tail: diffTail, digits: true, operands: unlimited, long: logLong, check: gitFormat, Differ: true}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Entries that contradict themselves would never take effect.
+// No entry contradicts itself: a field that another field rules out would have no effect.
 func TestCommandTable(t *testing.T) {
 	for name, c := range newTable() {
 		words := strings.Fields(name)

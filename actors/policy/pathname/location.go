@@ -1,5 +1,6 @@
-// Package pathname compares paths by their names alone: places of calls, lists of
-// names, and patterns. It looks at no file, so it follows no symbolic link.
+// Package pathname compares paths by their names alone: it resolves them at the place of a
+// call, and matches them with lists of names and patterns. It looks at no file, so it follows
+// no symbolic link.
 package pathname
 
 import (
@@ -13,9 +14,9 @@ import (
 type Location struct {
 	Dirs          []string // directories that the command may run in, clean; empty if unknown
 	Project       string   // clean; "" if unknown
-	Main          string   // the project of which Project is a work tree; otherwise project
+	Main          string   // the project of which Project is a work tree; otherwise Project
 	Home          string   // clean; "" if unknown
-	LeadsToSecret bool     // Dirs may begin the path of a secret, as ~/.config begins .config/gh
+	LeadsToSecret bool     // the path of a secret may begin in Dirs, as .config/gh begins in ~/.config
 }
 
 // Locate returns the location of a call in cwd. An empty project is taken to be cwd.
@@ -51,8 +52,8 @@ func (loc *Location) InTree(p string) bool {
 	return Within(p, loc.Project) || Within(MainTree(p), loc.Main)
 }
 
-// Relative returns the clean path p without the project, or without the work tree in
-// the project, that holds p; p itself if it lies elsewhere.
+// Relative returns the clean path p without the leading path of the project, or of the work
+// tree in the project that holds p. If p lies elsewhere, it returns p.
 func (loc *Location) Relative(p string) string {
 	if !Within(p, loc.Project) {
 		return p
@@ -67,7 +68,8 @@ func (loc *Location) Relative(p string) string {
 	return p
 }
 
-// Slashes writes a Windows path with slashes, D:\x and /d/x as d:/x.
+// Slashes returns p with slashes for backslashes and a lower-case drive letter: D:\x becomes
+// d:/x.
 func Slashes(p string) string {
 	if strings.IndexByte(p, '\\') >= 0 {
 		p = strings.ReplaceAll(p, `\`, "/")
@@ -93,7 +95,8 @@ func Clean(p string) string {
 	return path.Clean(p)
 }
 
-// Resolve returns every path that p may stand for; none if they are unknown.
+// Resolve returns the full paths that p may stand for: one for each of Dirs if p is relative.
+// It returns none if Dirs, or Home for ~, is unknown.
 func (loc *Location) Resolve(p string) []string {
 	p = Slashes(p)
 	switch {
@@ -156,8 +159,8 @@ func (loc *Location) StandsAtTop() bool {
 	})
 }
 
-// AboveHome reports whether p may be the home directory or hold it: a search of such a
-// tree reads every secret in it.
+// AboveHome reports whether p may be the home directory or hold it: a search of p would read
+// every secret in it.
 func (loc *Location) AboveHome(p string) bool {
 	p = Slashes(p)
 	if p == "~" || p == "~/" || strings.HasPrefix(p, "~/.") && strings.Trim(p[2:], "./") == "" {
@@ -175,15 +178,15 @@ func (loc *Location) AboveHome(p string) bool {
 	return false
 }
 
-// HoldsHome reports whether the clean path p is a home directory or holds one: the
-// user's own, or one by its name, such as /home/ann.
+// HoldsHome reports whether the clean path p is a home directory or holds one. A home
+// directory is the user's own, or one that its name shows, such as /home/ann.
 func (loc *Location) HoldsHome(p string) bool {
 	if loc.Home != "" && Within(loc.Home, p) {
 		return true
 	}
 	parts := strings.Split(strings.Trim(strings.ToLower(p), "/"), "/")
 	if len(parts[0]) == 2 && parts[0][1] == ':' || parts[0] == "mnt" {
-		parts = parts[1:] // a drive letter
+		parts = parts[1:] // skip a drive letter, or /mnt
 	}
 	return len(parts) == 0 || len(parts) == 1 && slices.Contains([]string{"", "home", "users", "root"}, parts[0]) || len(parts) == 2 && (parts[0] == "home" || parts[0] == "users")
 }

@@ -7,22 +7,22 @@ import (
 	"unicode/utf8"
 )
 
-// Names is a list of path patterns, indexed for speed: the first and last
-// letters of most path segments already rule out a match.
+// Names is an indexed list of path patterns. The first and last letters of most path segments
+// already rule out a match, which makes most look-ups fast.
 type Names struct {
 	exact  map[string]bool // whole segments without a wildcard
 	wild   []string        // single segments with a wildcard
-	rows   [][]string      // several segments; a first "" is the root
+	rows   [][]string      // patterns of several segments; the first is "" in a pattern from the root
 	first  map[string]bool // the first segments of rows
-	roots  map[string]bool // absolute directories in which rows at the root begin
+	roots  map[string]bool // the directories above each pattern from the root, such as / and /etc
 	starts [256]bool       // first letters of exact, of first, and of wild
 	ends   [256]bool       // last letters of those in wild that do not end in a *
 
 	byEnd, byStart [256][]string // wild by last letter if they start with a *, otherwise by first letter
 }
 
-// Compile indexes lists of path patterns: each matches a segment anywhere, several
-// consecutive ones, or, with a leading /, a path from the root.
+// Compile returns the path patterns of lists, indexed. A pattern matches one segment anywhere
+// in a path, several consecutive segments, or, with a leading /, a path from the root.
 func Compile(lists ...[]string) *Names {
 	n := &Names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
 	all := slices.Concat(lists...)
@@ -60,8 +60,8 @@ func Compile(lists ...[]string) *Names {
 	return n
 }
 
-// Has reports whether p, which may hold wildcards, may stand for a listed path or for a
-// path below one. With dots, a leading wildcard matches a dot too.
+// Has reports whether p, which may have wildcards, may stand for a listed path or for a path
+// below one. With dots, a leading wildcard in p matches a dot too.
 func (n *Names) Has(p string, dots bool) bool {
 	if n.cannotMatch(p) {
 		return false
@@ -96,8 +96,8 @@ func (n *Names) matchWild(s string) bool {
 	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return Match(w, s) })
 }
 
-// cannotMatch reports whether no segment of p even begins or ends like a listed name.
-// It looks at each byte once and returns false if unsure.
+// cannotMatch reports whether p matches no listed name, because none of its segments begins
+// or ends like one. It looks at each byte once and returns false if unsure.
 func (n *Names) cannotMatch(p string) bool {
 	if p == "" || p[0] == '/' && n.rooted(p) {
 		return p == ""
@@ -124,7 +124,7 @@ func (n *Names) cannotMatch(p string) bool {
 	return true
 }
 
-// rooted reports whether an absolute path may match a listed one.
+// rooted reports whether the absolute path p may match a pattern from the root.
 func (n *Names) rooted(p string) bool {
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
 		if row[0] != "" {
@@ -135,9 +135,9 @@ func (n *Names) rooted(p string) bool {
 	})
 }
 
-// globMayMatch reports whether the pattern s may stand for a listed name. Before the
-// last segment only hidden names count, because listed directories are hidden; a lone *
-// there does not count.
+// globMayMatch reports whether the pattern s may stand for a listed name. If s is not the
+// last segment, only hidden names count, because listed directories are hidden, and a lone *
+// matches no name.
 func (n *Names) globMayMatch(s string, last, dots bool) bool {
 	if !last && strings.Trim(s, "*") == "" {
 		return false
@@ -167,9 +167,8 @@ func (n *Names) rowMatches(row, segs []string, atRoot, dots bool) bool {
 	return true
 }
 
-// MayLeadFrom reports whether a listed path may begin in one of the directories and go
-// on below it. For most directories it returns false, and then a relative path need not
-// be resolved.
+// MayLeadFrom reports whether a listed path may begin in one of the directories and go on
+// below it. For most directories it returns false: then relative paths need not be resolved.
 func (n *Names) MayLeadFrom(dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool {
 		if n.roots[strings.ToLower(d)] {
@@ -193,9 +192,9 @@ func (n *Names) MayLeadFrom(dirs []string) bool {
 	})
 }
 
-// MayLieBelow reports whether a listed path of several segments lies below p. A path
-// that begins with a plain name, such as library/cookies, counts only in a home
-// directory: elsewhere library is a directory like any other.
+// MayLieBelow reports whether a listed path of several segments may lie below p. A pattern
+// that begins with a plain name, such as library/cookies, counts only in a home directory:
+// elsewhere library is a directory like any other.
 func (n *Names) MayLieBelow(p string, loc *Location) bool {
 	segs := Split(make([]string, 0, 16), p)
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
@@ -219,8 +218,8 @@ func (n *Names) MayLieBelow(p string, loc *Location) bool {
 	})
 }
 
-// Split appends p's segments in lower case, with "." and ".." removed; an absolute
-// path starts with "".
+// Split appends p's segments to segs, in lower case and with "." and ".." resolved; an
+// absolute path starts with "".
 func Split(segs []string, p string) []string {
 	p = strings.ToLower(Slashes(p))
 	if strings.HasPrefix(p, "/") {
@@ -234,7 +233,7 @@ func Split(segs []string, p string) []string {
 		case s == ".." && len(segs) == 1 && segs[0] == "":
 		default:
 			if plain := strings.TrimRight(s, " ."); plain != "" {
-				s = plain // Windows ignores them as well
+				s = plain // Windows ignores trailing spaces and dots
 			}
 			segs = append(segs, s)
 		}

@@ -17,7 +17,8 @@ func IsGlob(s string) bool {
 }
 
 // Overlap reports whether some name matches both patterns. If unsure it returns true:
-// brackets, letters outside ASCII and patterns of many wildcards match any text.
+// brackets, letters outside ASCII and patterns of many wildcards match any text. Without
+// dots, a leading wildcard in shell matches no dot.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false
@@ -32,7 +33,7 @@ func Overlap(shell, listed string, dots bool) bool {
 	return meet(shell, listed)
 }
 
-// apart reports whether two pattern bytes are literal and differ.
+// apart reports whether two bytes of patterns are both literal and differ.
 func apart(a, b byte) bool {
 	return a != b && itself(a) && itself(b)
 }
@@ -67,9 +68,8 @@ func anyText(s string) string {
 	return b.String()
 }
 
-// overlapList is overlap for a listed name with a wildcard. A listed name that ends in
-// a star, such as .env*, shares some name with every *.go, so it counts only if the
-// pattern spells out its beginning.
+// overlapList is Overlap for a listed name with a wildcard. A listed name that ends in a
+// star, such as .env*, would overlap with every *.go, so shell must spell out its beginning.
 func overlapList(shell, listed string, dots bool) bool {
 	if !strings.HasSuffix(listed, "*") {
 		return Overlap(shell, listed, dots)
@@ -116,8 +116,8 @@ func Match(pattern, name string) bool {
 	return strings.Trim(pattern[i:], "*") == ""
 }
 
-// Pieces returns p and the parts of it between the signs that may start or end a path,
-// as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
+// Pieces returns p and the parts of p between =, :, @, commas and dots (..), which may start
+// or end a path, as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
 func Pieces(p string) []string {
 	out := []string{p}
 	if !strings.ContainsAny(p, "=:@,") {

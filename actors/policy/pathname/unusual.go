@@ -2,23 +2,22 @@ package pathname
 
 import "strings"
 
-// dotNames are hidden files of a project that people write like any other. The other
-// hidden files decide what runs, for shells, editors, agents and version control.
+// dotNames are hidden files of a project that people edit like any other. Other hidden files
+// decide what shells, editors, agents and version control run.
 var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
 	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
 
-// Fixed are files that decide what runs, or make a directory a repository: git
-// reads HEAD, config and hooks in any directory that has them. No rule for them is ever
-// proposed.
+// Fixed are files that decide what runs, or make a directory a repository: git reads HEAD,
+// config and hooks in any directory that has them. nod proposes no rule for these files.
 var Fixed = Compile([]string{
 	".git", "head", ".gitmodules", ".gitattributes", ".hg", ".jj", ".svn", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".opencode", ".augment", ".aider*",
 	".github/hooks", ".vscode", ".idea", ".zed", "*.code-workspace", ".devcontainer", ".husky", ".githooks", ".envrc", ".direnv", ".pre-commit-config.yaml", "lefthook.yml",
 	".mise.toml", "mise.toml", ".tool-versions",
 })
 
-// Unusual returns the segments of a path that are hidden or another spelling of a name,
-// and the path as a whole if several of its segments together name a file that decides
-// what runs.
+// Unusual returns the segments of a path that are hidden, or that could be another spelling
+// of a name, as GIT~1 is of .git. If there are none, it returns the path itself if Fixed
+// lists it.
 func Unusual(p string) []string {
 	var out []string
 	for seg := range strings.SplitSeq(strings.ToLower(p), "/") {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// CoversArgv reports whether the command's words match. In an allow rule a * stands for
-// exactly one word, elsewhere for any number of them.
+// CoversArgv reports whether the command's words match. The word * stands for exactly one
+// word in an allow rule, and for any number of words in a deny or ask rule.
 func (r *Rule) CoversArgv(argv []string, allow bool) bool {
 	if r.argv == nil {
 		return true
@@ -19,12 +19,13 @@ func (r *Rule) CoversArgv(argv []string, allow bool) bool {
 	return argvMatch(r.argv, argv, r.prefix, allow) && !(allow && r.addsHarmfulFlag(argv))
 }
 
-// gitHarmfulFlags make any command of git write a file of any name, or start a program.
+// gitHarmfulFlags are flags with which git commands that otherwise read can write a file of
+// any name or start a program.
 var gitHarmfulFlags = []string{"--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"}
 
-// addsHarmfulFlag reports whether the command has such a flag that the rule does not
-// spell out; git accepts abbreviations too. An allow rule for git log is not written
-// for these flags.
+// addsHarmfulFlag reports whether a git command has one of gitHarmfulFlags, or an
+// abbreviation of one, that the rule does not spell out: the author of an allow rule for git
+// log does not mean these flags.
 func (r *Rule) addsHarmfulFlag(argv []string) bool {
 	if r.argv[0] != "git" {
 		return false
@@ -67,8 +68,8 @@ func (r *Rule) CoversCommand(f *shell.Facts) bool {
 		if r.CoversArgv(argv, false) || r.CoversArgv(append([]string{commands.ProgramName(argv[0])}, argv[1:]...), false) {
 			return true
 		}
-		// git -C DIR push is a push: flags before a subcommand are left out, with the
-		// words that may be their values.
+		// git -C DIR push is a push: leave out flags before a subcommand, and the words that
+		// may be their values.
 		for i := 1; i < len(argv) && i < 12 && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
 			if r.CoversArgv(append([]string{commands.ProgramName(argv[0])}, argv[i+1:]...), false) {
 				return true

@@ -18,9 +18,9 @@ type NotImported struct {
 	Why  string `json:"why"`
 }
 
-// ImportClaudeCode imports the rules of a Claude Code settings file. It leaves out and
-// names each rule that nod cannot read, and each allow rule that nod would not bound.
-// It fails if settings is not such a file.
+// ImportClaudeCode imports the rules of a Claude Code settings file. It returns as not
+// imported each rule that nod cannot parse, and each allow rule that would allow too much in
+// nod. It returns an error if settings is not such a file.
 func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Permissions struct {
@@ -62,8 +62,8 @@ func (in *ruleImport) leaveOut(list, rule, why string) {
 	in.left = append(in.left, NotImported{list, rule, why})
 }
 
-// takeRules imports the rules that nod can read and, of allow rules, only those that
-// have bounds.
+// takeRules imports the rules that nod can parse, except the allow rules that unbounded
+// rejects.
 func (in *ruleImport) takeRules(list string, rules ...string) {
 	into := map[string]*[]string{allowList: &in.rules.Allow, askList: &in.rules.Ask, denyList: &in.rules.Deny}[list]
 	for _, text := range rules {
@@ -83,8 +83,8 @@ func (in *ruleImport) takeRules(list string, rules ...string) {
 	}
 }
 
-// unbounded returns the reason to leave out an allow rule that nod would not bound; ""
-// for every other one.
+// unbounded returns the reason why an allow rule would allow too much in nod; "" if it would
+// not.
 func unbounded(r *Rule) string {
 	if _, pattern, _ := strings.Cut(r.Text, "("); tools.Named(r.tool).Kind != tools.Shell {
 		if r.root == 'p' && strings.HasPrefix(pattern, "/") {

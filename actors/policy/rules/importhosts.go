@@ -12,14 +12,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// onlyPrefixRules is the reason to leave out a rule that says more than nod can import.
+// onlyPrefixRules is the reason not to import a rule that is not, or not only, about the
+// beginning of a command.
 const onlyPrefixRules = "nod imports only rules about the beginning of a shell command"
 
-// plainPrefix matches the words that a rule about the beginning of a command may have.
+// plainPrefix matches the beginning of a command if it is plain words with single spaces.
 var plainPrefix = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
 
-// dropDoubtfulAllows keeps the allow rules only if every rule that restricts was
-// imported: one that was not could have bounded them.
+// dropDoubtfulAllows drops all allow rules if a rule that asks or denies was not imported,
+// because that rule may have restricted them. It returns the rules, imported and not.
 func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, error) {
 	if slices.ContainsFunc(in.left, func(n NotImported) bool { return n.List != allowList }) {
 		for _, rule := range in.rules.Allow {
@@ -30,8 +31,8 @@ func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, 
 	return in.rules, in.left, nil
 }
 
-// takePrefix imports a host's rule for commands with this beginning. text is the rule
-// as the host has it.
+// takePrefix imports a host's rule for commands that begin with prefix. text is the rule as
+// the host's file has it.
 func (in *ruleImport) takePrefix(list, prefix, text string) {
 	if !plainPrefix.MatchString(prefix) {
 		in.leaveOut(list, text, onlyPrefixRules)
@@ -40,9 +41,10 @@ func (in *ruleImport) takePrefix(list, prefix, text string) {
 	in.takeRules(list, "Bash("+prefix+":*)")
 }
 
-// ImportGemini imports the shell commands that a settings.json of Gemini CLI allows.
-// nod's rules compare whole words; Gemini CLI compares letters. Every other setting is
-// named. It fails if settings is not such a file.
+// ImportGemini imports the shell commands that a settings.json of Gemini CLI allows, and
+// returns the other allowed tools as not imported. nod's rules compare whole words, Gemini
+// CLI compares letters, so the imported rules allow no more. It returns an error if settings
+// is not such a file.
 func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Tools struct {
@@ -96,16 +98,16 @@ func ImportGeminiPolicy(policies []byte) (schemas.Permissions, []NotImported, er
 	return in.dropDoubtfulAllows()
 }
 
-// geminiReadable reports whether a rule is about the shell and has no condition
-// besides.
+// geminiReadable reports whether a rule is about the shell and has no other condition than
+// its prefix.
 func geminiReadable(r map[string]any) bool {
 	for field := range r {
 		if !slices.Contains(geminiFields, field) {
 			return false
 		}
 	}
-	tool := r["toolName"] // usually absent beside a prefix
-	modes := r["modes"]   // must hold the mode in which Gemini CLI asks
+	tool := r["toolName"] // usually absent if there is a prefix
+	modes := r["modes"]   // must include the mode in which Gemini CLI asks
 	return (tool == nil || slices.Equal(textList(tool), []string{"run_shell_command"})) && (modes == nil || slices.Contains(textList(modes), "default"))
 }
 
@@ -125,12 +127,13 @@ func textList(v any) (all []string) {
 	return all
 }
 
-// codexRule matches a rule as Codex writes it when its user allows a command from then
-// on. The file may be a program, so every other line is left out.
+// codexRule matches a rule in the form in which Codex itself writes rules. A rules file is a
+// program and may hold other forms, which are not imported.
 var codexRule = regexp.MustCompile(`^prefix_rule\(\s*pattern\s*=\s*(\[[^\[\]]*\])\s*,\s*decision\s*=\s*"(allow|prompt|forbidden)"\s*,?\s*\)\s*(?:#.*)?$`)
 
-// ImportCodex imports a file of Codex's rules as Codex writes them, one a line. It
-// names every other line, and then imports no allow rule.
+// ImportCodex imports the rules of a Codex rules file that have the form in which Codex
+// itself writes them, one on each line. It returns every other line, except blank lines and
+// comments, as not imported; if there is one, it imports no allow rule.
 func ImportCodex(rules []byte) (schemas.Permissions, []NotImported, error) {
 	var in ruleImport
 	for line := range strings.Lines(string(rules)) {

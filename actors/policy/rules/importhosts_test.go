@@ -12,7 +12,8 @@ import (
 
 type importer func([]byte) (schemas.Permissions, []rules.NotImported, error)
 
-// Rules of other hosts are imported if nod's rule allows no more, and named otherwise.
+// Rules of other hosts are imported if nod's rule allows no more than the host's, and are
+// otherwise returned as not imported.
 func TestImportOtherHosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		from importer

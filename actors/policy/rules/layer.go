@@ -35,9 +35,9 @@ func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
 	return out, nil
 }
 
-// Applies reports whether the layer is for this call. If the layer tightens, it applies
-// as well if a field that it matches on is unknown, or if the call runs in a directory
-// of a matching project.
+// Applies reports whether the layer is for a call of this agent, on this host, at this
+// location. With tightens, for deny and ask rules, it applies as well if a field that the
+// layer matches on is unknown, or if the call runs in a directory of a matching project.
 func (l *Layer) Applies(agent, host string, loc *pathname.Location, tightens bool) bool {
 	return matchAny(l.Match.Agents, agent, tightens) && matchAny(l.Match.Hosts, host, tightens) && l.matchProject(loc, tightens)
 }
@@ -52,8 +52,8 @@ func (l *Layer) SetDir(dir string) {
 	}
 }
 
-// Matches reports whether a match is for a request of this agent, project and host.
-// Every field that it matches on must be known.
+// Matches reports whether m matches a request of this agent, project and host. If m restricts
+// a field that is empty, Matches returns false.
 func Matches(m schemas.PolicyMatch, agent, project, host string) bool {
 	l := Layer{Match: m}
 	return l.Applies(agent, host, &pathname.Location{Project: project}, false)

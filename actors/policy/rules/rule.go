@@ -15,16 +15,16 @@ import (
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
-// Rule is one compiled line of permissions.
+// Rule is one compiled rule of the settings.
 type Rule struct {
 	Text string // as the user wrote it
 	tool string // the tool's name in rules, or the name of an MCP server or tool
-	mcp  bool   // covers every tool of the server
+	mcp  bool   // covers every tool of the MCP server
 
 	argv   []string // Bash: the words; nil for every command
 	prefix bool     // Bash: more words may follow
 	paths  []string // file tools: the pattern's segments; nil for every path
-	root   byte     // the start of paths: / ~ p(roject) *(any depth)
+	root   byte     // where paths begin: '/', '~', 'p' for the project, '*' for any directory
 	dir    string   // the directory of the project whose settings hold the rule; "" for other rules
 	domain string   // WebFetch
 }
@@ -135,9 +135,9 @@ func (r *Rule) pathPattern(s string) error {
 	return nil
 }
 
-// CoversTool reports whether the rule is about this tool. A rule with a path is about
-// access to files: Read(p) covers searches too, and Edit(p) every tool that writes.
-// With strict, a name without a path covers that tool alone.
+// CoversTool reports whether the rule covers this tool. Rules with a path cover similar tools
+// as well: Read(p) covers searches, and Edit(p) every tool that writes. Without strict, Read
+// and Edit cover them without a path too.
 func (r *Rule) CoversTool(t tools.Tool, strict bool) bool {
 	if r.tool == t.Name {
 		return true
@@ -151,10 +151,10 @@ func (r *Rule) CoversTool(t tools.Tool, strict bool) bool {
 	return r.tool == "Read" && t.Kind == tools.Search || r.tool == "Edit" && t.Kind == tools.Edit
 }
 
-// bases returns the directories in which the rule's paths may begin, and whether they
-// are known. Relative paths of an allow rule begin in the project. Those of a deny or
-// ask rule begin as well in the directory of the rule's settings file, and in every
-// directory of the call outside the project.
+// bases returns the directories in which the rule's paths may begin, and whether they are
+// known. Relative paths of an allow rule begin in the project. Those of a deny or ask rule
+// may also begin in the project whose settings hold the rule, and in every directory of the
+// call outside the project.
 func (r *Rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	switch {
 	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
@@ -178,9 +178,9 @@ func (r *Rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	return out, true
 }
 
-// CoversPath reports whether p matches. For an allow rule the whole path must match,
-// without wildcards in p; for others it is enough that some path that p may stand for
-// matches, or a directory above it.
+// CoversPath reports whether the rule covers p. An allow rule must match the whole of every
+// path that p may stand for, and p must have no wildcards. A deny or ask rule covers p if it
+// matches one of these paths, or a directory above one.
 func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	if r.paths == nil {
 		return true
@@ -199,7 +199,7 @@ func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	return allow
 }
 
-// matchesFrom reports whether the full path p matches if the rule begins at base.
+// matchesFrom reports whether the rule, taken to begin at base, matches the full path p.
 func (r *Rule) matchesFrom(base, p string, allow bool) bool {
 	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(base, "/"))
 	if !ok || rel != "" && rel[0] != '/' && base != "" {
@@ -208,7 +208,7 @@ func (r *Rule) matchesFrom(base, p string, allow bool) bool {
 	return r.segments(strings.Split(strings.Trim(rel, "/"), "/"), allow)
 }
 
-// MayLieBelow reports whether files that the rule is about may lie below p.
+// MayLieBelow reports whether files that the rule covers may lie below p.
 func (r *Rule) MayLieBelow(p string, loc *pathname.Location) bool {
 	bases, known := r.bases(loc, false)
 	if r.root == '*' || !known {
@@ -226,8 +226,8 @@ func (r *Rule) MayLieBelow(p string, loc *pathname.Location) bool {
 	})
 }
 
-// SpellsOut reports whether the rule itself names the unusual segments of p: a rule for
-// every file is not meant for hooks and settings.
+// SpellsOut reports whether the rule itself names the segments of p that are Unusual: the
+// author of a rule for all files does not mean hooks and settings.
 func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	for _, full := range loc.Resolve(p) {
 		for _, seg := range pathname.Unusual(loc.Relative(full)) {
@@ -239,7 +239,7 @@ func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	return true
 }
 
-// matchesByEnd compares only the end of a path whose directory is unknown.
+// matchesByEnd reports whether the rule matches the end of p, whose directory is unknown.
 func (r *Rule) matchesByEnd(p string, _ *pathname.Location) bool {
 	return r.segments(append([]string{"**"}, pathname.Split(nil, p)...), false) || r.root == '*' && r.segments(pathname.Split(nil, p), false)
 }
@@ -260,8 +260,9 @@ func (r *Rule) segments(segs []string, allow bool) bool {
 	return false
 }
 
-// segmentsMatch matches whole segments; ** stands for any number of them. Without
-// strict, as for deny and ask rules, wildcards count on both sides and case does not.
+// segmentsMatch reports whether segs match pattern, segment by segment; ** matches any number
+// of segments. Without strict, for deny and ask rules, wildcards in segs match as well and
+// case is ignored.
 func segmentsMatch(pattern, segs []string, strict bool) bool {
 	switch {
 	case len(pattern) > 0 && pattern[0] == "**":

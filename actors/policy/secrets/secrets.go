@@ -1,5 +1,5 @@
-// Package secrets knows the names of files that hold secrets or settings of programs, and
-// the names of nod's own files.
+// Package secrets recognises, by their names, files that hold secrets or settings of
+// programs, and nod's own files.
 package secrets
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// secretNames are files and directories that hold secrets, or that configure which
-// programs run. A name matches a path segment anywhere, several match consecutive
-// segments, and every path below matches too; a leading / ties a name to the root. Case
-// does not count, as in the file systems of macOS and Windows.
+// secretNames are files and directories that hold secrets, or that configure which programs
+// run. A name matches a path segment anywhere, a name with / matches consecutive segments,
+// and a name with a leading / matches from the root. Every path below a match matches too.
+// Case does not count, as in the file systems of macOS and Windows.
 var secretNames = []string{
 	// keys
 	".ssh", ".gnupg", "id_rsa", "id_rsa*", "id_dsa", "id_dsa*", "id_ecdsa", "id_ecdsa*", "id_ed25519", "id_ed25519*", "secring.gpg",
@@ -59,14 +59,14 @@ var ownNames = []string{
 	".nod", ".local/share/nod", ".config/nod", ".local/state/nod", "application support/nod", "appdata/local/nod", "appdata/roaming/nod",
 }
 
-// openNames look like secrets and are meant to be read.
+// openNames are names of files that look like secrets but are meant to be read.
 var openNames = []string{
 	".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", "example.env", "sample.env", "template.env",
 	"id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed25519.pub",
 	"/dev/null", "/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/loadavg", "/proc/uptime",
 }
 
-// sourceExtensions are extensions of files that people write to be read.
+// sourceExtensions are extensions of source code and other text that people write to be read.
 var sourceExtensions = map[string]bool{
 	"c": true, "cc": true, "cpp": true, "cs": true, "css": true, "dart": true, "fish": true, "go": true, "h": true, "hpp": true, "html": true, "java": true,
 	"js": true, "json": true, "jsx": true, "kt": true, "lock": true, "log": true, "lua": true, "md": true, "mdx": true, "mjs": true, "php": true, "pl": true,
@@ -74,10 +74,11 @@ var sourceExtensions = map[string]bool{
 	"toml": true, "ts": true, "tsx": true, "txt": true, "vue": true, "xml": true, "yaml": true, "yml": true, "zig": true,
 }
 
-// SourceExtension reports whether files with this extension are written to be read.
+// SourceExtension reports whether ext is an extension of source code or similar text.
 func SourceExtension(ext string) bool { return sourceExtensions[ext] }
 
-// SourceGlob reports whether a pattern is *.EXT of files that are written to be read.
+// SourceGlob reports whether a pattern is *.EXT with an extension of source code or similar
+// text.
 func SourceGlob(p string) bool {
 	base := p[strings.LastIndexByte(p, '/')+1:]
 	return strings.HasPrefix(base, "*.") && sourceExtensions[base[2:]]
@@ -105,8 +106,8 @@ func Compile(guarded ...string) *Names {
 	return n
 }
 
-// MayLeadFrom reports whether a relative path from one of the directories may name a
-// secret, although its words alone do not.
+// MayLeadFrom reports whether a relative path from one of the directories may name a secret,
+// although the relative path alone does not.
 func (n *Names) MayLeadFrom(dirs []string) bool { return n.secrets.MayLeadFrom(dirs) }
 
 // MayBe reports whether t may stand for a secret or for a file of nod's own. With dots
@@ -132,8 +133,8 @@ func (n *Names) MayBe(t string, loc *pathname.Location, dots bool) bool {
 	return false
 }
 
-// MayLieBelow reports whether the tree below t is a home directory or has listed
-// secrets in it: ~/.config holds those of many programs.
+// MayLieBelow reports whether t is or holds a home directory, or may have listed secrets
+// below it, as ~/.config has.
 func (n *Names) MayLieBelow(t string, loc *pathname.Location) bool {
 	if loc.AboveHome(t) || n.secrets.MayLieBelow(t, loc) {
 		return true
@@ -152,10 +153,9 @@ func (n *Names) listed(t string, dots bool) bool {
 	return n.secrets.Has(t, dots)
 }
 
-// MayPass reports whether a search's filter, or one of several, is about files that hold
-// secrets. With every set, a filter counts if any secret passes it. Otherwise *, and
-// *.EXT of source files, count as narrowing only; the directories that a filter spells
-// out count in both cases.
+// MayPass reports whether files that hold secrets may pass a search's filter, which may be
+// several filters with spaces between them. Without every, the names * and *.EXT of source
+// code are harmless. The directories that a filter spells out count in both cases.
 func (n *Names) MayPass(filter string, every bool) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
 		all := alternatives(one)
@@ -203,8 +203,8 @@ func alternatives(filter string) []string {
 	return out
 }
 
-// Own reports whether p may name one of nod's own files. A pattern counts only if it
-// spells out some of the name: rm * is about other files, and asks.
+// Own reports whether p may name one of nod's own files. A pattern counts only if it spells
+// out some of the name: rm * is meant for other files, and asks anyway.
 func (n *Names) Own(p string, loc *pathname.Location) bool {
 	if !n.guarded && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
 		return false
@@ -225,7 +225,8 @@ func (n *Names) Own(p string, loc *pathname.Location) bool {
 	return false
 }
 
-// mayNameOwn is a quick check: every name of nod's own files holds "nod".
+// mayNameOwn is a quick check: it reports whether p contains "nod", as the names of all of
+// nod's own files do, or a wildcard.
 func mayNameOwn(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {

@@ -27,7 +27,7 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 		line.Untracked = true
 	case "cd":
 		if line.reader.Level < commands.LevelReaders {
-			line.changeDir(words[1:]) // for the rules of the directory that it names
+			line.changeDir(words[1:]) // so that the rules of that directory apply
 		}
 	}
 	c := commands.Entry(name.Text)
@@ -57,8 +57,8 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	return "", false
 }
 
-// grammars check the commands whose flags and operands no list can tell. Each returns
-// the reason to ask, or "", and whether the reason is a secret.
+// grammars hold the checks of commands for which no list of flags and operands tells what is
+// harmless. Each returns the reason to ask, or "", and whether the reason is a secret.
 var grammars = map[string]func(line *Line, words []word.Word) (why string, secret bool){
 	"cd":      (*Line).changeDir,
 	"find":    (*Line).findFiles,
@@ -68,9 +68,9 @@ var grammars = map[string]func(line *Line, words []word.Word) (why string, secre
 	"workmux": (*Line).workmux,
 }
 
-// spelled cuts each word off at its first segment with a wildcard, unless that segment
-// begins with a dot: other wildcards do not match hidden names, and a command that
-// prints names only reveals nothing else.
+// spelled cuts each word off before its first segment with a wildcard, unless that segment
+// begins with a dot. Other wildcards match no hidden name, and the commands that use spelled
+// print names only.
 func spelled(words []word.Word) []word.Word {
 	out := make([]word.Word, 0, len(words))
 	for _, w := range words {
@@ -96,11 +96,11 @@ func spelled(words []word.Word) []word.Word {
 	return out
 }
 
-// unknownReader is the reason to ask about a command that no preset in force allows.
+// unknownReader is the reason to ask about a command that the preset does not allow.
 const unknownReader = "is not a command known to only read"
 
-// rtk allows the command rtk git, which shortens the output of git. Every other program
-// that rtk can run asks.
+// rtk checks the words after rtk, a program that runs another and shortens its output. It
+// allows only rtk git.
 func (line *Line) rtk(words []word.Word) (string, bool) {
 	if len(words) == 0 || words[0].Text != "git" {
 		return unknownReader, false
@@ -108,7 +108,7 @@ func (line *Line) rtk(words []word.Word) (string, bool) {
 	return line.git(words[1:])
 }
 
-// workmux allows the commands of workmux that show work trees and the output of their
+// workmux allows those commands of workmux that show work trees and the output of their
 // agents.
 func (line *Line) workmux(words []word.Word) (string, bool) {
 	if len(words) == 0 {
@@ -122,14 +122,14 @@ func (line *Line) workmux(words []word.Word) (string, bool) {
 	return why, false
 }
 
-// AnySecret reports whether a word may stand for a secret. With text set, only the words
-// that the shell expands count.
+// AnySecret reports whether a word may stand for a secret. If text is set, the words are text
+// and not paths, and only words that the shell expands count.
 func (line *Line) AnySecret(words []word.Word, text bool) bool {
 	return line.firstSecret(words, text) != ""
 }
 
-// firstSecret returns the first word that may stand for a secret, or "". If text is set,
-// the words are text and not paths, and only words with a glob or a tilde count.
+// firstSecret returns the first word that may stand for a secret, or ""; text is as for
+// AnySecret.
 func (line *Line) firstSecret(words []word.Word, text bool) string {
 	for _, w := range words {
 		if (!text || w.Glob || w.Tilde) && line.secretPath(w) {
@@ -143,8 +143,9 @@ func (line *Line) firstSecret(words []word.Word, text bool) string {
 // a file of nod's own.
 func (line *Line) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
 
-// secretText checks t, and each piece of it between the signs that may start a path in
-// a word: --flag=PATH, REV:PATH, @PATH.
+// secretText reports whether t, or a piece of t after a sign that may start a path
+// (--flag=PATH, REV:PATH, @PATH), may stand for a secret. With dots, wildcards match hidden
+// names too.
 func (line *Line) secretText(t string, dots bool) bool {
 	if line.secretIn(t, dots) {
 		return true
@@ -164,8 +165,8 @@ func (line *Line) secretIn(t string, dots bool) bool {
 	return line.reader.Secrets.MayBe(t, &line.Location, dots)
 }
 
-// SearchesPrivate reports whether a search of these paths, or of the current directory
-// if there are none, goes through a home directory or one that holds listed secrets.
+// SearchesPrivate reports whether a search of these paths, or of the current directory if
+// there are none, goes through a home directory or one that holds known secrets.
 func (line *Line) SearchesPrivate(paths []word.Word) bool {
 	if len(paths) == 0 {
 		return line.reader.Secrets.MayLieBelow(".", &line.Location)
@@ -178,8 +179,8 @@ func (line *Line) SecretFilter(filter string) bool {
 	return line.reader.Secrets.MayPass(filter, true)
 }
 
-// changeDir follows a change of directory. It may fail, so from there on the command
-// may run in the old and in the new directory.
+// changeDir follows a cd. The cd may fail, so the rest of the line may run in the old and in
+// the new directory. It returns the reason to ask, or "", and whether that is a secret.
 func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	defer func() { line.Untracked = line.Untracked || why != "" }()
 	if len(words) > 0 && words[0].Text == "--" {
@@ -193,8 +194,8 @@ func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	}
 	to := line.Resolve(words[0].Text)
 	if len(to) == 0 {
-		// From an unknown directory to an unknown one: no relative path can be checked
-		// any more, so use a directory that is in no project.
+		// Neither the old nor the new directory is known, so no relative path can be checked
+		// any more: use a directory that is in no project.
 		to = []string{"/?/" + pathname.Slashes(words[0].Text)}
 	}
 	if len(line.Dirs)+len(to) > 8 {
@@ -213,7 +214,7 @@ func (line *Line) testCommand(words []word.Word) (string, bool) {
 	return line.testExpression(words, false)
 }
 
-// testExpression allows questions about files and comparisons of strings, in test or in
+// testExpression allows tests of one file and comparisons of strings, after test or in
 // brackets. Other operators evaluate arithmetic in some shells, which can run commands.
 func (line *Line) testExpression(words []word.Word, bracket bool) (string, bool) {
 	if bracket {

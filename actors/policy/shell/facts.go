@@ -14,8 +14,8 @@ import (
 // Facts hold the properties of any command line, harmless or not. They serve to deny,
 // to ask and to name the risk, never to allow.
 type Facts struct {
-	Commands  [][]string // every command in the line, also without its wrappers
-	Words     []string   // of every command, without quotes
+	Commands  [][]string // every command in the line; for sudo rm x, also rm x
+	Words     []string   // the words of every command, without quotes
 	Writes    []string   // files that redirections write
 	piped     []string   // names of commands that read a pipe
 	subst     bool
@@ -28,7 +28,7 @@ type Facts struct {
 // asks in any case.
 const maxFacts = 400
 
-// maxText limits how many bytes of an unparsable line are searched.
+// maxText is the number of bytes of an unparsable line that are searched.
 const maxText = 4 << 10
 
 // Facts collects the facts of a line from its whole tree, or from its text if the
@@ -122,7 +122,7 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 	f.addCommand(argv, depth)
 }
 
-// addCommand adds a command and the commands in its words.
+// addCommand adds a command and the command lines in its words, as in bash -c LINE.
 func (f *Facts) addCommand(argv []string, depth int) {
 	if len(f.Words) < maxFacts {
 		f.Words = append(f.Words, argv...)
@@ -156,7 +156,7 @@ func (f *Facts) addCommand(argv []string, depth int) {
 	}
 }
 
-// addArgv adds a command and each command that it may run in turn.
+// addArgv adds a command and, for a wrapper such as sudo, each command that it may run.
 func (f *Facts) addArgv(argv []string) {
 	f.ownCommand(argv)
 	if len(f.Commands) > maxFacts {

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// git allows the reading subcommands in a repository of the project. Git may still run
-// a program that the repository's configuration names (core.fsmonitor, diff.external, a
+// git allows the subcommands that only read, in a repository of the project. Git may still
+// run a program that the repository's configuration names (core.fsmonitor, diff.external, a
 // textconv); Harden rewrites the command to prevent that.
 func (line *Line) git(words []word.Word) (string, bool) {
 	dirs := line.Dirs
@@ -80,7 +80,7 @@ func (line *Line) git(words []word.Word) (string, bool) {
 // itself and takes REV:PATH and :(magic)PATH.
 func (line *Line) gitSecret(t string) bool {
 	if strings.HasPrefix(t, ":!") || strings.HasPrefix(t, ":^") || strings.HasPrefix(t, "--") && !strings.Contains(t, "=") {
-		return false // excludes the path
+		return false // excludes a path, or is a flag without a value
 	}
 	if i := strings.LastIndexByte(t, ')'); i >= 0 && strings.HasPrefix(t, ":(") {
 		t = t[i+1:]
@@ -91,13 +91,13 @@ func (line *Line) gitSecret(t string) bool {
 	for strings.HasSuffix(t, "/*") || strings.HasSuffix(t, "/**") {
 		t = strings.TrimRight(t, "*/")
 	}
-	// Tracked files are meant to be shared, so a pattern asks only if it is about
-	// secrets, not if it merely could match one.
+	// Tracked files are meant to be shared, so * and patterns such as *.go do not ask,
+	// although they could match a secret.
 	return !secrets.SourceGlob(t) && t != "*" && line.secretText(t, !strings.HasPrefix(t, "-"))
 }
 
-// gitPaths refuses paths outside the project: given such paths, git diff reads any
-// file.
+// gitPaths returns the reason to refuse a path outside the project, or "": git diff reads any
+// file that it is given.
 func (line *Line) gitPaths(words []word.Word, here *pathname.Location) string {
 	for _, w := range words {
 		t := w.Text

@@ -1,5 +1,6 @@
-// Package shell reads command lines: which of their commands are known to be harmless,
-// which files they may read, and which facts rules and people need about the rest.
+// Package shell analyses command lines: which of their commands are known to be harmless,
+// which files they may read, and which facts rules and people need about the rest. A line,
+// command or word "asks" if a rule or a person must decide about it.
 package shell
 
 import (
@@ -15,8 +16,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Bounds of a line to check. A longer line asks: people do not read such lines, and an
-// attacker could make the check slow.
+// Bounds of a line to check. A line that exceeds one asks: people do not read such lines, and
+// checking them could be slow.
 const (
 	maxCommand = 8 << 10 // bytes
 	maxNesting = 100     // brackets
@@ -24,7 +25,7 @@ const (
 	maxSpaces  = 1500
 )
 
-// tooMuch returns the reason why a command line is over a bound; "" if it is not.
+// tooMuch returns the reason why a command line exceeds a bound; "" if it does not.
 func tooMuch(src string) string {
 	if len(src) > maxCommand {
 		return "is too long to check"
@@ -55,7 +56,7 @@ type Part struct {
 	HasInput     bool   // reads the output of another part, or a file
 }
 
-// Argv returns the part's words if all are known and none is a pattern.
+// Argv returns the part's words; false if a word is unknown or is a pattern.
 func (p *Part) Argv() ([]string, bool) {
 	if p.UnknownWords || len(p.Words) == 0 {
 		return nil, false
@@ -70,7 +71,7 @@ func (p *Part) Argv() ([]string, bool) {
 	return out, true
 }
 
-// parsers holds parsers of Bash, because making one takes long.
+// parsers holds parsers of Bash, because creating one is slow.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.KeepComments(true), syntax.Variant(syntax.LangBash)) }}
 
 // Reader reads command lines under a preset. It must not be changed while it is in use.
@@ -79,20 +80,20 @@ type Reader struct {
 	Secrets *secrets.Names
 }
 
-// Line is one reading of a command line: a walk over its tree that knows a few forms and
-// refuses every other one.
+// Line is a command line as nod reads it. nod walks the line's syntax tree, accepts a few
+// forms in it and refuses every other form.
 type Line struct {
 	pathname.Location
 	reader     *Reader
 	src        string
 	Parts      []Part
 	inputFiles []word.Word // files that redirections read
-	zshReading *Line       // the line as an interactive Zsh reads it, if that differs
+	zshReading *Line       // the line as an interactive Zsh reads it; nil if that is the same
 	Why        string      // the reason why the line as a whole asks; "" if there is none
 	secret     bool        // a redirection names a secret
 	Comments   bool        // holds a comment
 	simple     bool        // one command of plain words, for which no tree was parsed
-	Untracked  bool        // changes to a directory that nod cannot follow
+	Untracked  bool        // a command changes to a directory that nod does not know
 	zsh        bool        // read as an interactive Zsh does, for which # starts no comment
 }
 
@@ -132,9 +133,8 @@ func (line *Line) Reason() string {
 	return ""
 }
 
-// plainWords splits a line that consists only of spaces and words that mean themselves
-// in every shell, as most commands do: for such a line, splitting does all that parsing
-// would. It returns nil for every other line.
+// plainWords splits a line of plain words and spaces, as most lines are: that gives the same
+// words as parsing it, and is faster. It returns nil for every other line.
 func plainWords(src string) []word.Word {
 	words := make([]word.Word, 0, 8)
 	for text := range strings.SplitSeq(src, " ") {
@@ -179,8 +179,8 @@ func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
 	return line, file
 }
 
-// readCommentsAsZsh reads the line once more as an interactive Zsh does, which takes
-// comments for words.
+// readCommentsAsZsh reads a harmless line with comments once more as an interactive Zsh does,
+// which takes comments for words. If that reading is not harmless, the line asks.
 func (line *Line) readCommentsAsZsh(file *syntax.File) {
 	var b strings.Builder
 	last := 0
@@ -209,8 +209,8 @@ func (line *Line) readCommentsAsZsh(file *syntax.File) {
 	}
 }
 
-// parse returns nil for text that is not Bash. It recovers from no error, because a
-// guess at the meaning of a line is not what the shell runs.
+// parse returns nil for text that is not correct Bash. It does not recover from errors: what
+// the shell runs may differ from a guess.
 func parse(src string) *syntax.File {
 	parser := parsers.Get().(*syntax.Parser)
 	file, err := parser.Parse(strings.NewReader(src), "")

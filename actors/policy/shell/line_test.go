@@ -10,14 +10,14 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// A grammar whose command's entry does not call for it would never be used.
+// Every grammar is used: the entry of its command is Special.
 func TestGrammarsAreUsed(t *testing.T) {
 	for name := range grammars {
 		assert.True(t, commands.Entry(name).Special, name)
 	}
 }
 
-// A line that is split without a tree has exactly the words of the tree.
+// plainWords returns exactly the words that the parser finds.
 func FuzzPlainWords(f *testing.F) {
 	for _, s := range []string{"ls -la", "git log -1 a..b", "  a  b ", "a=b c", "c a=b", "if true", "time ls", "a:b @c %d +e", "", " ", "ls ~", "ls\tx", "function x", "select a", "a@b.c=d"} {
 		f.Add(s)

@@ -22,7 +22,7 @@ const (
 	OwnFilesDenied   = "agents may not write nod's own files"
 )
 
-// ownCommandText finds nod's commands that decide, grant or configure in a text that
+// ownCommandText matches nod's commands that decide, grant or configure, in a text that
 // cannot be parsed.
 var ownCommandText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
 
@@ -50,8 +50,8 @@ func (f *Facts) ownCommand(argv []string) {
 	f.Forbidden = OwnCommandDenied
 }
 
-// ownWrites denies a line that may write nod's own files: by a redirection into them,
-// or by a command other than a reader that names them.
+// ownWrites denies a line that may write nod's own files: it redirects output to one, or it
+// names one in a command that is not known to only read.
 func (f *Facts) ownWrites(unparsed bool) {
 	at := *f.Location
 	for _, argv := range f.Commands {
@@ -79,9 +79,9 @@ func (f *Facts) ownWrites(unparsed bool) {
 	}
 }
 
-// directoriesAfterC returns the directories against which relative paths of argv may
-// resolve once each -C DIR is followed, as git, tar and make do. The -C of every command
-// counts: a directory too many can only make a call ask or be denied.
+// directoriesAfterC returns the directories against which relative paths of argv may resolve
+// once each -C DIR is followed, as git, tar and make do. The -C of every command counts: an
+// extra directory can only make a call ask or be denied.
 func (f *Facts) directoriesAfterC(argv []string) []string {
 	to := *f.Location
 	for i := 0; i+1 < len(argv) && i < 12; i++ {
@@ -92,10 +92,9 @@ func (f *Facts) directoriesAfterC(argv []string) []string {
 	return to.Dirs
 }
 
-// leavesOwnFiles reports whether a command, judged by its flags, writes none of the
-// files that it names: it is a reader, or it adds them to a repository. inside means
-// that the line runs in a directory of nod's own, in which adding to a repository
-// writes too.
+// leavesOwnFiles reports whether a command, judged by its flags, writes none of the files
+// that it names: it only reads them, or adds them to a repository. inside means that the line
+// runs in a directory of nod's own; then adding to a repository writes there too.
 func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
 	switch argv[0] {
 	case "cd", "test", "[":
@@ -110,8 +109,8 @@ func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
 	return c != nil && !strings.Contains(argv[0], " ") && c.Fits(argv[1:])
 }
 
-// gitOnlyReads reports whether words make git read. Options before the subcommand may
-// re-point git, but write nothing by themselves.
+// gitOnlyReads reports whether git with these words only reads. Options before the subcommand
+// may make git use another repository or program, but write nothing themselves.
 func (f *Facts) gitOnlyReads(words []string) bool {
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		n := 1

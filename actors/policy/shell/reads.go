@@ -10,11 +10,11 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// ErrReadsUnknown makes nod ask about a line that may read more than its words name.
+// ErrReadsUnknown means that a line may read files that its words do not name, so nod asks.
 var ErrReadsUnknown = errors.New("nod cannot tell which files it reads")
 
-// Disk gives Reads the facts about the files of the machine that a line runs on.
-// Its methods return an error if they cannot tell.
+// Disk tells Reads about the links and repositories of the machine on which a line runs. Its
+// methods return an error if they cannot tell.
 type Disk interface {
 	// Links returns the names of the symbolic links in a directory.
 	Links(dir string) ([]string, error)
@@ -45,8 +45,9 @@ func (line *Line) Reads(disk Disk) ([]string, error) {
 	return slices.Compact(r.paths), nil
 }
 
-// directories returns the directories that the line may run in. If a cd's path does not
-// exist without its "..", Bash follows it as it is written, so that path is included.
+// directories returns the directories that the line may run in. Bash removes each ".." of a
+// cd's path by name; if that leads to no directory, it follows the path as written. Both
+// directories are included.
 func (line *Line) directories() []string {
 	dirs := slices.Clone(line.Dirs)
 	for i := range line.Parts {
@@ -61,7 +62,7 @@ func (line *Line) directories() []string {
 	return slices.Compact(dirs)
 }
 
-// joinPath returns p as a path from dir. It keeps "..", which a Resolver understands.
+// joinPath returns p as a path from dir. It keeps "..", which only a Resolver can remove.
 func joinPath(dir, p string) string {
 	if path.IsAbs(p) {
 		return p
@@ -102,7 +103,7 @@ func (r *readCollector) part(words []word.Word) error {
 	return nil
 }
 
-// repository adds the work trees that git may find.
+// repository adds the top of each repository that a git command may find.
 func (r *readCollector) repository(words []word.Word) error {
 	dirs := slices.Clone(r.dirs)
 	for i, w := range words {
@@ -120,8 +121,8 @@ func (r *readCollector) repository(words []word.Word) error {
 	return nil
 }
 
-// word adds the paths that a word may name from each directory: the word, and the text
-// after = or after the letters of a flag.
+// word adds the paths that a word may name, from each directory: the whole word, the text
+// after =, and the text after the letters of a flag.
 func (r *readCollector) word(w word.Word) error {
 	texts := []string{w.Text}
 	if _, value, ok := strings.Cut(w.Text, "="); ok {
@@ -150,9 +151,9 @@ func (r *readCollector) word(w word.Word) error {
 	return nil
 }
 
-// pattern adds the directory of a pattern, and the links in it that may match by their
-// beginning and end. The middle is not compared, because quotes may have made wildcards
-// literal there.
+// pattern adds the directory of a pattern, and the links in it whose names match the
+// pattern's beginning and end. The middle is not compared, because wildcards there may have
+// been quoted.
 func (r *readCollector) pattern(begin, end string) error {
 	in, begin := begin[:strings.LastIndexByte(begin, '/')+1], begin[strings.LastIndexByte(begin, '/')+1:]
 	for _, d := range r.dirs {

@@ -4,7 +4,8 @@ import "github.com/nodbus/nod/actors/policy/shell/word"
 
 import "mvdan.cc/sh/v3/syntax"
 
-// redirect allows discarding output, joining the two outputs, and reading a plain file.
+// redirect allows discarding output, joining standard output and standard error, and reading
+// a plain file. It refuses every other redirection.
 func (line *Line) redirect(r *syntax.Redirect) {
 	n := ""
 	if r.N != nil {
@@ -46,7 +47,7 @@ func (line *Line) redirect(r *syntax.Redirect) {
 	}
 }
 
-// markInput records that the parts from the nth on read some input.
+// markInput records that the parts from index n on read some input.
 func (line *Line) markInput(n int) {
 	for i := range line.Parts[n:] {
 		line.Parts[n+i].HasInput = true

@@ -9,12 +9,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// riskRank orders the risks; -1 for an unknown one.
+// riskRank returns the rank of a risk, more for a worse one; -1 for an unknown risk.
 func riskRank(r schemas.Risk) int {
 	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, r)
 }
 
-// Risk returns the worst risk of a command line and its reasons.
+// Risk returns the worst risk of a command line, and the reasons for all its risks.
 func (f *Facts) Risk(line *Line) (schemas.Risk, []string) {
 	worst, why := schemas.RiskLow, []string(nil)
 	add := func(h commands.Harm) {

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Input is a tool's input by its exact keys. Go's struct decoding would accept
-// "Command" for "command", and check another text than the one that runs.
+// Input is a tool's input by its exact keys. Go's struct decoding would also accept "Command"
+// for "command", and nod would check another text than the one that runs.
 type Input map[string]json.RawMessage
 
 // ReadInput decodes a tool's input; an empty one has no fields. It returns an error for
@@ -34,8 +34,8 @@ func ReadInput(raw json.RawMessage) (Input, error) {
 	return in, nil
 }
 
-// flatInput reads an object of plain keys and strings, which most inputs are. It
-// returns nil for everything else. The strings stay encoded.
+// flatInput reads an object of plain keys and strings, as most inputs are, without a JSON
+// decoder. It returns nil for everything else. The strings stay encoded.
 func flatInput(raw json.RawMessage) Input {
 	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' || len(raw) > schemas.MaxRequestBytes {
 		return nil
@@ -71,7 +71,8 @@ func skipSpaces(raw json.RawMessage, at int) int {
 	return at
 }
 
-// stringEnd returns the end of the JSON string that starts at at; -1 if there is none.
+// stringEnd returns the index after the JSON string that starts at index at; -1 if there is
+// none.
 func stringEnd(raw json.RawMessage, at int) int {
 	if at >= len(raw) || raw[at] != '"' {
 		return -1
@@ -89,8 +90,8 @@ func stringEnd(raw json.RawMessage, at int) int {
 	return -1
 }
 
-// Text returns the string under these keys; false if none or several of them are there,
-// or if the value is not a string.
+// Text returns the string under these keys; false if none or more than one of the keys is
+// there, or if the value is not a string.
 func (in Input) Text(keys ...string) (string, bool) {
 	out, found := "", false
 	for _, k := range keys {
@@ -107,7 +108,8 @@ func (in Input) Text(keys ...string) (string, bool) {
 	return out, found
 }
 
-// unquote returns the text of a JSON string. A plain one needs no decoding.
+// unquote returns the text of a JSON string; false if raw is not one. A string without
+// escapes needs no decoding.
 func unquote(raw json.RawMessage) (string, bool) {
 	if n := len(raw); n >= 2 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
 		return string(raw[1 : n-1]), true
@@ -144,8 +146,8 @@ func (in Input) FilePaths(t Tool) ([]string, bool) {
 	return out, len(out) > 0
 }
 
-// fields are the text fields that a tool of a kind may have. An unknown field may name
-// another file or address.
+// fields are the text fields that tools of a kind may have. A field that is not listed may
+// name another file or address.
 var fields = map[Kind]map[string]bool{
 	File:   set("file_path filePath path notebook_path absolute_path dir_path cwd pages description explanation"),
 	Search: set("path filePath dir_path cwd pattern glob include include_pattern includePattern query regex type output_mode ignore exclude exclude_pattern excludePattern description explanation"),
@@ -200,13 +202,15 @@ func firstUnlisted(fields map[string]json.RawMessage, listed func(name string) b
 	return first
 }
 
-// patchHeads name a file in an apply_patch envelope; patchMarks are its other lines.
+// patchHeads are the beginnings of those lines of an apply_patch envelope that name a file;
+// patchMarks are its other lines that begin with ***.
 var (
 	patchHeads = []string{"*** Add File", "*** Update File", "*** Delete File", "*** Move to"}
 	patchMarks = []string{"*** Begin Patch", "*** End Patch", "*** End of File"}
 )
 
-// patchPaths returns the files that an apply_patch envelope changes.
+// patchPaths returns the files that an apply_patch envelope changes; false if they are
+// unknown.
 func (in Input) patchPaths() ([]string, bool) {
 	patch, ok := in.Text("patch", "input")
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// CheckWebAddress refuses addresses that are not on the web, such as those of files.
+// CheckWebAddress returns an error if the input has a url that is not a web address.
 func (in Input) CheckWebAddress() error {
 	raw, ok := in["url"]
 	if !ok {
@@ -22,7 +22,8 @@ func (in Input) CheckWebAddress() error {
 	return nil
 }
 
-// NeededPaths returns the paths that a file tool's call is about, as it names them.
+// NeededPaths returns the paths that a file tool's call is about, as written in the call. An
+// error tells why they are unknown.
 func (in Input) NeededPaths(t Tool) ([]string, error) {
 	if k := in.UnknownField(t.Kind); k != "" {
 		return nil, fmt.Errorf("its input has a field that nod does not know, %q", k)
@@ -53,9 +54,10 @@ func (in Input) hasAny(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return in[k] != nil })
 }
 
-// globPaths returns the directories in which a search for pattern begins: dirs, or the
-// directory that the pattern leads to. (A wildcard may still reveal the names, not the
-// content, of files behind a link in there.)
+// globPaths returns the directories in which a search for pattern begins: each of dirs,
+// joined with the part of pattern before its first wildcard, or dirs and that part if it is
+// absolute. (Through a link in there, a wildcard may still reveal names of files elsewhere,
+// not their content.)
 func globPaths(dirs []string, pattern string) ([]string, error) {
 	dirs = slices.Clone(dirs)
 	fixed := pattern[:strings.IndexAny(pattern+"*", `*?[{\`)]
@@ -75,8 +77,8 @@ func globPaths(dirs []string, pattern string) ([]string, error) {
 	return dirs, nil
 }
 
-// Absolute joins p to the call's working directory. It keeps "..", whose meaning
-// depends on links.
+// Absolute joins p to the call's working directory. It keeps "..", whose meaning depends on
+// links. It returns an error if the result is unknown.
 func (in Input) Absolute(p string) (string, error) {
 	switch {
 	case p == "" || strings.HasPrefix(p, "~") || strings.ContainsRune(p, 0):

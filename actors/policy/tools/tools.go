@@ -28,13 +28,13 @@ const (
 	Notes // the agent's own bookkeeping
 )
 
-// Tool is a tool under the name that rules use.
+// Tool is a tool's name in rules, and its kind.
 type Tool struct {
 	Name string
 	Kind Kind
 }
 
-// table holds the tools of the agents that nod knows; every other tool asks.
+// table holds the tools of the agents that nod supports, by the names that agents use.
 var table = map[string]Tool{
 	"Bash": {"Bash", Shell}, "bash": {"Bash", Shell}, "shell": {"Bash", Shell}, "exec_command": {"Bash", Shell},
 	"local_shell": {"Bash", Shell}, "run_shell_command": {"Bash", Shell}, "container.exec": {"Bash", Shell},
@@ -51,8 +51,8 @@ var table = map[string]Tool{
 	"TaskGet": {"TaskGet", Notes}, "TaskList": {"TaskList", Notes}, "TaskOutput": {"TaskOutput", Notes}, "ToolSearch": {"ToolSearch", Notes},
 }
 
-// HasEffect reports whether the effect that the host states is one that a tool of this
-// kind has. With another effect, it is not the tool that nod knows.
+// HasEffect reports whether the effect that the host states fits a tool of this kind. If not,
+// the tool is not the one that nod knows by this name.
 func (t Tool) HasEffect(a schemas.ActionType) bool {
 	if a == "" || a == schemas.ActionOther {
 		return true
@@ -107,7 +107,7 @@ func (in Input) Command() (src, dir string, why string) {
 		}
 	}
 	if in["cwd"] != nil && dirs == 2 {
-		// The host adds the session's directory to the tool's own.
+		// The host has added the session's directory as cwd; the other one is the tool's own.
 		dirs, dir = 1, ""
 		for _, k := range []string{"workdir", "directory", "dir_path"} {
 			if d, ok := in.Text(k); ok && d != "" {
@@ -132,14 +132,14 @@ func (in Input) Command() (src, dir string, why string) {
 	return "", dir, "its command cannot be read"
 }
 
-// privateDomains end the names of this machine and its network. sharedAddresses lie
-// between a provider and its customers; private networks use them too.
+// privateDomains are endings of host names of this machine and its network. sharedAddresses
+// lie between a provider and its customers; private networks use them too.
 var (
 	privateDomains  = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
 	sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 )
 
-// PrivateURL returns the reason why a URL is not on the open web; "" if it is.
+// PrivateURL returns the reason why a URL is not on the public web; "" if it is.
 func PrivateURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {

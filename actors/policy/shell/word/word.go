@@ -67,7 +67,7 @@ func Known(w *syntax.Word, src string) (string, bool) {
 	return dec.text.String(), all
 }
 
-// Literals turns texts into words without patterns.
+// Literals returns the texts as words without patterns.
 func Literals(texts []string) []Word {
 	words := make([]Word, len(texts))
 	for i, t := range texts {
@@ -128,8 +128,8 @@ func (dec *decoder) part(part syntax.WordPart, first, last bool) string {
 	return "a form that nod does not know"
 }
 
-// param allows only $?, which is a number; every other expansion may hold any text. Zsh
-// also reads a subscript or a modifier after $?.
+// param decodes $?, which is a number, as 0. It refuses every other expansion, which may hold
+// any text, and $? before [ or :, which Zsh reads as a subscript or a modifier.
 func (dec *decoder) param(p *syntax.ParamExp) string {
 	end := int(p.End().Offset())
 	next := byte(0)
@@ -197,7 +197,7 @@ func (dec *decoder) unquoted(s string, first, last bool) string {
 	return ""
 }
 
-// upstream returns the length of {word} at the start of s if s follows @, as in
+// upstream returns the length of {word} at the start of s if before ends in @, as in
 // HEAD@{1}: such braces hold no list and do not expand. Otherwise it returns 0.
 func upstream(s, before string) int {
 	end := strings.IndexByte(s, '}')
@@ -226,8 +226,8 @@ func (dec *decoder) tilde(s string, i int, atStart, last bool) string {
 	return ""
 }
 
-// quoted decodes a string in double quotes, in which a backslash keeps its place before
-// most characters.
+// quoted decodes a string in double quotes, in which a backslash is literal before most
+// characters.
 func (dec *decoder) quoted(d *syntax.DblQuoted) string {
 	for i, part := range d.Parts {
 		lit, ok := part.(*syntax.Lit)
@@ -260,7 +260,7 @@ func (dec *decoder) quoted(d *syntax.DblQuoted) string {
 					continue
 				}
 			case '$':
-				// Zsh has $+name, $^name, $=name and $~name as well.
+				// Zsh also expands $+name, $^name, $=name and $~name.
 				if !end && next != ' ' && next != '\\' && next != '|' && next != ')' {
 					return "a variable may hold anything"
 				}
@@ -291,8 +291,8 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// Hidden returns the reason why s may not be the text that a person sees, a control or
-// an invisible character; "" if there is none.
+// Hidden returns the reason why a person may see another text than s: a control character or
+// an invisible one in s. It returns "" if there is none.
 func Hidden(s string) string {
 	for i := 0; i < len(s); {
 		c := s[i]
