@@ -20,8 +20,8 @@ const (
 	// lockFilter matches a question's timer before and after it has fired.
 	lockFilter = "nod.v1.*."
 
-	// firedFor is how long a fired timer waits for an engine. If all engines are away for
-	// longer, the sweep finds its record.
+	// firedFor is how long a fired timer waits for an engine. If no engine runs for longer,
+	// the engines' sweep finds the timer's record.
 	firedFor = "1h"
 	// Retention is how long a decided record is kept.
 	Retention = 24 * time.Hour
@@ -46,8 +46,8 @@ func recordsConfig(replicas int) jetstream.StreamConfig {
 	return config
 }
 
-// Get reads a record. With ErrNotFound the entry has the revision for Create and
-// CreateDecided.
+// Get reads a record. With ErrNotFound it returns an entry without a record, but with the
+// revision that Create and CreateDecided need.
 func (r *Records) Get(ctx context.Context, key string) (Entry, error) {
 	val, err := r.get(ctx, key)
 	if err != nil {
@@ -61,14 +61,15 @@ func decodeEntry(key string, val storedValue) (Entry, error) {
 	if err := schemas.Load(val.data, &e.Record); err != nil {
 		return e, fmt.Errorf("read the record %s: %w: %w", key, ErrUnreadable, err)
 	}
-	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // a record of one call is stored without its waiter
+	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // the only waiter of a question is not stored
 		_, id := schemas.SplitKey(key)
 		rec.Waiters = []schemas.Waiter{{PendingID: id, Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}}
 	}
 	return e, nil
 }
 
-// Update writes a change that does not end the request.
+// Update writes a change that does not end the request. ErrMoved means that another write
+// came first.
 func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -77,11 +78,11 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, nil)
 }
 
-// Decide writes a record with its decision at the revision that was read: of concurrent
-// writers one succeeds and the others get ErrMoved. The same publish starts the record's
-// retention and cancels its timer. After ErrUnknown the decision may or may not be
-// stored, and Decide may be repeated: the decision's id shows whether it was this write
-// that was stored.
+// Decide writes a record with its decision if the record is still at the entry's revision:
+// one of several concurrent writers succeeds, and the others get ErrMoved. The same publish
+// starts the record's retention and cancels its timer. After ErrUnknown the decision may or
+// may not be stored; Decide may then be repeated, because the decision's id shows which
+// write was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -96,8 +97,8 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// Amend writes an addition to a decided record, and sets its remaining retention. It does
-// not change the timer, which may by now belong to an identical call.
+// Amend writes an addition to a decided record, and keeps the record for another kept. It
+// does not change the timer, which may by now belong to an identical call.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -148,7 +149,7 @@ func (r *Records) ChangedSince(ctx context.Context, session string, since time.T
 	return changed, nil
 }
 
-// Named lists the keys of all kept records with this pending_id, in any session.
+// Named lists the keys of all stored records with this pending_id, in any session.
 func (r *Records) Named(ctx context.Context, pendingID string) ([]string, error) {
 	return r.keys(ctx, r.prefix, "*."+pendingID)
 }
@@ -161,8 +162,8 @@ func sessionFilter(session string) string {
 }
 
 // Outbox returns the queue that delivers every record's newest version, at least once, to
-// one of the engines, and to another one if it is not acknowledged within ackWait.
-// Versions that were replaced before their delivery are skipped.
+// one of the engines, and to another engine if it is not acknowledged within ackWait. A
+// version that is replaced before its delivery is skipped.
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
