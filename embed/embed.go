@@ -40,7 +40,7 @@ type Options struct {
 	URL, Creds, StoreCreds string
 	// Replicas is the number of replicas of each store on a cluster; 0 means 1.
 	Replicas int
-	// Wait bounds the attempts to reach URL.
+	// Wait is how long Start tries to reach URL; 0 tries once.
 	Wait time.Duration
 	// Settings is the content of a settings.json to apply. With nil the applied
 	// settings stay in force; at the very first start nod then applies settings that
@@ -193,7 +193,7 @@ func (n *Nod) connect(ctx context.Context, id roles.ID, creds string) (*bus.Conn
 
 // Connect opens a new connection in a role; the caller must Close it. If
 // Options.URL names servers that require credentials, the data directory must
-// hold that role's key.
+// contain that role's key.
 func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
 	if n.server != nil || n.Open() {
 		return n.connect(ctx, id, "")
@@ -266,9 +266,9 @@ func WithApprovers(data []byte) ([]byte, error) {
 	return schemas.Encode(s)
 }
 
-// Stop stops the connectors, answers every open call, and then stops the engine,
-// the connections and the server. Stored requests stay as they are. ctx bounds the
-// time for it.
+// Stop stops the connectors, replies to every open call, and then stops the engine,
+// the connections and the server. Stored requests stay as they are. ctx limits how
+// long Stop waits for open calls.
 func (n *Nod) Stop(ctx context.Context) error {
 	errs := []error{n.stopWeb(ctx), n.stopWorkers(ctx)}
 	if n.engine != nil {

@@ -104,7 +104,7 @@ func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 }
 
 // sendAnswer passes an answer from HTTP on to nod, as this user's answer at the
-// terminal. It covers all identical calls that wait at that time.
+// terminal. The answer covers all identical calls that are pending at that time.
 func (e *env) sendAnswer(_ context.Context, r schemas.Request, optionID string) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -122,8 +122,8 @@ func (e *env) sendAnswer(_ context.Context, r schemas.Request, optionID string) 
 	return err
 }
 
-// acpAsker adapts the client to the ACP sidecar. Call connect before any other
-// method.
+// acpAsker adapts nod.Client to the interface acp.Nod. Call connect before any
+// other method.
 type acpAsker struct {
 	env    *env
 	client *nod.Client
