@@ -268,7 +268,7 @@ func WithApprovers(data []byte) ([]byte, error) {
 
 // Stop stops the connectors, replies to every open call, and then stops the engine,
 // the connections and the server. Stored requests stay as they are. ctx limits how
-// long Stop waits for open calls.
+// long Stop waits for open calls and for work in progress.
 func (n *Nod) Stop(ctx context.Context) error {
 	errs := []error{n.stopWeb(ctx), n.stopWorkers(ctx)}
 	if n.engine != nil {

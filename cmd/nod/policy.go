@@ -177,8 +177,8 @@ func (c *policySuggestCmd) Run(e *env) error {
 	return nil
 }
 
-// calls returns the tool calls of the named transcripts, or of nod's log if none is
-// named.
+// calls returns the tool calls of the named transcripts or, if no transcript is
+// named, of nod's log.
 func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
 	if len(c.Paths) == 0 {
 		return e.loggedCalls()
@@ -228,7 +228,8 @@ type policyImportCmd struct {
 	File  string `placeholder:"PATH" type:"path" help:"Read this file alone (by default the user's and this project's files)."`
 }
 
-// Run prints a settings.json with the rules, and lists those that it leaves out.
+// Run prints a settings.json with the rules to standard output, and the rules that
+// it leaves out to standard error.
 func (c *policyImportCmd) Run(e *env) (err error) {
 	var all []hostRules
 	if c.File == "" {
@@ -287,7 +288,8 @@ func (policyPresetsCmd) Run(e *env) error {
 	return err
 }
 
-// readTranscripts reads the transcripts, files of JSON lines, at these paths.
+// readTranscripts reads the transcripts, files of JSON lines, at these paths. In a
+// directory it reads all .jsonl files. It fails if there is no tool call.
 func readTranscripts(paths []string) ([]policy.SessionCall, error) {
 	var files []string
 	for _, root := range paths {
