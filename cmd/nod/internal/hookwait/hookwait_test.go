@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 )
 
-// asHook is a variable that makes this test binary a hook that waits; its value is
-// the data directory.
+// asHook is an environment variable that makes this test binary a hook that waits. Its
+// value is the data directory.
 const asHook = "NOD_TEST_WAITS_IN"
 
 func TestMain(m *testing.M) {
