@@ -28,7 +28,7 @@ type Options struct {
 	// Creds is a file with an nkey seed or with NATS credentials; empty on a server
 	// without authentication.
 	Creds string
-	// Inbox is the inbox prefix of the role, the only one that its key may subscribe to.
+	// Inbox is the role's inbox prefix. Its key may subscribe to no other inbox.
 	Inbox string
 	// Server connects to a server in this process, without a socket.
 	Server *Server

@@ -19,7 +19,7 @@ var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_p
 
 // A bucket of one replica answers direct reads. With several replicas only the leader
 // answers reads, even if the bucket had one replica before, and even for clients that opened
-// the store while it had one.
+// the store while the bucket had one.
 func TestWhoAnswersReads(t *testing.T) {
 	var servers []*bus.Server
 	var routes []string

@@ -31,14 +31,14 @@ type EmbedOptions struct {
 	Host string
 	// Port is the listening port. If it is taken, or 0, the server takes any free port.
 	Port int
-	// SyncInterval is how long an acknowledged write may wait for the disk; 0 means that
-	// it never waits.
+	// SyncInterval is the longest time between the acknowledgement of a write and its sync
+	// to disk; 0 means that every write is synced before it is acknowledged.
 	SyncInterval time.Duration
 	// Users are the users that may connect, each with its key. Without users, every client
 	// that reaches the server may do everything.
 	Users []roles.User
-	// Prepare, if set, returns the Users. It is called while the data directory is locked
-	// for this server, before any of it is read. If it fails, the server does not start.
+	// Prepare, if set, returns the Users. It is called after the data directory is locked
+	// and before the server reads it. If Prepare fails, the server does not start.
 	Prepare func(context.Context) ([]roles.User, error)
 	// Version is written to run.json.
 	Version string

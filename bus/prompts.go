@@ -49,8 +49,8 @@ func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 	return &Prompts{conn: c, stream: stream}, nil
 }
 
-// Send queues a prompt for its connector. A prompt with the same recipient and revision as
-// one of the last two minutes is not queued again.
+// Send queues a prompt for its connector. The server drops a repetition for the same
+// recipient and revision within two minutes.
 func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 	data, err := schemas.Encode(prompt)
 	if err != nil {

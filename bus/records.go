@@ -28,8 +28,8 @@ const (
 )
 
 // Records is the bucket pending_permissions: the record of each request, and in the same
-// stream its timer. A pending record has no TTL, because the server's marker of an expiry
-// would remove updates that it acknowledged shortly before.
+// stream its timer. A pending record has no TTL: the marker that the server writes when a
+// TTL expires would remove an update that it acknowledged shortly before.
 type Records struct{ *kvStream }
 
 // Entry is a record with the revision at which it was read.

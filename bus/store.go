@@ -14,14 +14,14 @@ import (
 
 // Store is the engines' whole persistent state: the records with their timers, the
 // sessions, the presence of clients and workers, the shown prompts, the settings, and the
-// log. Every write is a compare-and-set, and every read sees all writes that were
-// acknowledged before it.
+// log. Every write to a bucket is a compare-and-set. A read of a key sees all writes that
+// were acknowledged before it, except as Bucket.Confirm describes.
 type Store struct {
 	Records  *Records
-	Sessions *Bucket // session.<session_id>
-	Presence *Bucket // leases: lock.<session>, client.<session>.<client>, worker.<connector>.<worker>
-	Shown    *Bucket // <connector>.<recipient>.<key>
-	Settings *Bucket // settings, frozen
+	Sessions *Bucket // sessions and standing answers
+	Presence *Bucket // leases of clients, workers, input locks, active sessions and engines
+	Shown    *Bucket // messages that show prompts, and the claims on them
+	Settings *Bucket // settings, freezes, pairing and login codes
 	Log      *Log
 
 	conn *Conn
@@ -58,7 +58,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	for _, b := range []struct {
 		into  **Bucket
 		name  string
-		async bool // do not wait for the disk: the contents can be rebuilt
+		async bool // acknowledge a write before it is on disk; for contents that may be lost
 	}{
 		{&s.Sessions, "permission_sessions", false},
 		{&s.Presence, "client_presence", true},

@@ -198,8 +198,8 @@ func (r *Records) Pending(ctx context.Context, session string) ([]string, error)
 	return r.timed(ctx, timerPrefix, session)
 }
 
-// FiredOf lists the keys of a session's questions whose timers have fired within
-// firedFor. Most of them have been decided since.
+// FiredOf lists the keys of a session's questions whose timers fired less than firedFor
+// ago. Most of these questions have been decided since.
 func (r *Records) FiredOf(ctx context.Context, session string) ([]string, error) {
 	return r.timed(ctx, duePrefix, session)
 }

@@ -60,8 +60,8 @@ type Config struct {
 	// StoreDir is the directory of the streams; if empty, the file that includes this
 	// text configures JetStream.
 	StoreDir string
-	// SyncInterval is how long an acknowledged write may wait for the disk; 0 means that
-	// it never waits.
+	// SyncInterval is the longest time between the acknowledgement of a write and its sync
+	// to disk; 0 means that every write is synced before it is acknowledged.
 	SyncInterval time.Duration
 }
 
