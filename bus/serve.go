@@ -86,6 +86,8 @@ type Endpoint struct {
 	Verb string // after "nod.v1."
 	// Tokens is the number of ids after the verb.
 	Tokens int
+	// Handle gets the endpoint's calls one after another. It must not block; it may
+	// reply later.
 	Handle func(*Call)
 }
 

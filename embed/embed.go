@@ -42,9 +42,9 @@ type Options struct {
 	Replicas int
 	// Wait is how long Start tries to reach URL; 0 tries once.
 	Wait time.Duration
-	// Settings is the content of a settings.json to apply. With nil the applied
-	// settings stay in force; at the very first start nod then applies settings that
-	// let this user answer at the terminal and on the web.
+	// Settings is the content of a settings.json to apply. If it is nil, the settings
+	// in force stay, and the very first start applies empty settings. Settings without
+	// approvers get this user as the approver; see WithApprovers.
 	Settings []byte
 	// KeepSettings applies no settings, not even at the very first start.
 	KeepSettings bool
@@ -110,8 +110,8 @@ func (n *Nod) start(ctx context.Context) error {
 		}
 	}
 	n.system = actors.NewSystem(o.Log)
-	host, _ := os.Hostname()    // if unknown, the rules ask
-	home, _ := os.UserHomeDir() // if unknown, the rules ask
+	host, _ := os.Hostname()    // if unknown, rules that need it ask
+	home, _ := os.UserHomeDir() // if unknown, rules that need it ask
 	own, err := ownFiles(o.DataDir)
 	if err != nil {
 		return err
@@ -223,8 +223,8 @@ func (n *Nod) Settings(ctx context.Context) (schemas.Settings, error) { return n
 // client can answer.
 func (n *Nod) Open() bool { return n.edge.Open() }
 
-// applySettings applies Options.Settings. If these are nil, it applies the first
-// settings, but only at the very first start.
+// applySettings applies Options.Settings. If these are nil, it applies empty settings
+// at the very first start, and nothing later.
 func (n *Nod) applySettings(ctx context.Context) error {
 	if n.opts.KeepSettings {
 		return nil

@@ -41,7 +41,7 @@ func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, o web.Opti
 	return &Web{server, viewer}, nil
 }
 
-// Stop stops the inbox.
+// Stop stops the inbox and its viewer.
 func (w *Web) Stop(ctx context.Context) error {
 	return errors.Join(w.Server.Stop(ctx), w.viewer.Stop(ctx))
 }

@@ -139,7 +139,7 @@ func (a *acpAsker) connect(ctx context.Context) (acp.Nod, error) {
 	return a, nil
 }
 
-// close must be called after the last request.
+// close closes the connection. Call it after the last request.
 func (a *acpAsker) close() {
 	if a.client != nil {
 		a.client.Close()

@@ -35,8 +35,8 @@ func (e *env) logTo(path string) {
 	e.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: level}))
 }
 
-// trimStderr empties a large file that standard error is appended to, since the
-// system does not rotate it.
+// trimStderr empties the file to which standard error is appended, if it is larger
+// than maxStderr: the system does not rotate it.
 func trimStderr(f *os.File) {
 	info, err := f.Stat()
 	if err == nil && info.Mode().IsRegular() && info.Size() > maxStderr {

@@ -43,7 +43,7 @@ func (c *mcpCmd) Run(e *env) error {
 		o.User = u.Username
 	}
 	if o.Project == "" && c.HTTP == "" {
-		o.Project, _ = os.Getwd() // if unknown, the rules ask
+		o.Project, _ = os.Getwd() // if unknown, rules that need it ask
 	}
 	server := mcp.New(late, o)
 	defer server.Stop()
@@ -109,7 +109,7 @@ const connectWithin = 5 * time.Second
 // succeeds: an agent program starts its servers whether or not nod runs.
 type lateNod struct {
 	e      *env
-	turn   chan struct{} // a lock, because the wait for a channel can end with a context; full means locked
+	turn   chan struct{} // a lock for which the wait can end with a context; full means locked
 	client *nod.Client   // guarded by turn
 }
 

@@ -75,11 +75,11 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 	return files.Tighten(p, here().Cwd)
 }
 
-// here returns a call without a tool, made in this directory, on this host and by
-// this user.
+// here returns a call without a tool, made by the agent local in the current directory
+// on this host.
 func here() policy.Call {
-	cwd, _ := os.Getwd()        // if unknown, the rules ask
-	home, _ := os.UserHomeDir() // if unknown, the rules ask
+	cwd, _ := os.Getwd()        // if unknown, rules that need it ask
+	home, _ := os.UserHomeDir() // if unknown, rules that need it ask
 	host, _ := os.Hostname()
 	return policy.Call{Cwd: cwd, Project: cwd, Home: home, Host: host, Agent: "local"}
 }
@@ -191,7 +191,7 @@ func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
 }
 
 // loggedCalls returns the tool calls that people were asked about, from the log of
-// the running nod.
+// the running nod. The log has their inputs only if the settings turn log.payloads on.
 func (e *env) loggedCalls() ([]policy.Call, error) {
 	ctx, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
 	if err != nil {

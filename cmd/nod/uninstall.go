@@ -110,8 +110,8 @@ func (e *env) removeHook(agent, path string) error {
 }
 
 // removeEmpty removes a settings file that nod made and that has no settings any
-// more, and then its parent directory and that one's parent if they are empty. dir is
-// the data directory, which records the files that nod made.
+// more, and then the two directories above it if they are empty. dir is the data
+// directory, which lists the files that nod made.
 func removeEmpty(dir string, in installs.Install) error {
 	all, err := installs.List(dir)
 	if err != nil {

@@ -231,7 +231,8 @@ func splitAddr(addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// voiceTimeout reads NOD_PERMISSION_TIMEOUT, or PERMISSION_TIMEOUT, in seconds.
+// voiceTimeout reads NOD_PERMISSION_TIMEOUT, or PERMISSION_TIMEOUT, in seconds. It
+// returns 0 if neither is set.
 func voiceTimeout() (time.Duration, error) {
 	for _, name := range []string{"NOD_PERMISSION_TIMEOUT", "PERMISSION_TIMEOUT"} {
 		text := os.Getenv(name)

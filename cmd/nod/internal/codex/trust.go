@@ -76,7 +76,7 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// hookTimeout is the timeout in seconds of a hook that sets none.
+// hookTimeout is the timeout in seconds that Codex gives a hook that sets none.
 const hookTimeout = 600
 
 // mostTimeout is the longest timeout in seconds that Codex gives some events, and
@@ -129,9 +129,9 @@ func Read(config string) (State, error) {
 	return s, nil
 }
 
-// Trust returns the change of Codex's config.toml that marks these hooks as trusted,
-// as /hooks does. All other bytes of the file stay, and a hook that is switched off
-// stays off. If the file cannot be changed in this way, Trust returns an error.
+// Trust returns the change of Codex's config.toml that marks these hooks as trusted, as
+// Codex's command /hooks does. All other bytes of the file stay, and a hook that is
+// switched off stays off. If this is impossible, Trust returns an error.
 func Trust(at hook.Inspection) (hook.Change, error) {
 	c, err := change(at, func(f *config, h hook.Installed) {
 		if hash := Hash(h); f.state.Of(at.Path, h).Hash != hash {
