@@ -69,7 +69,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 		return tg.CachedInfo().NumWaiting
 	}
 	emptyPull(t, gone, nats.NewInbox())
-	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // first, because a pull without a listener ends
+	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // first: the server ends a pull without a subscriber to its reply subject
 	require.NoError(t, err)
 	require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
 	require.NoError(t, gone.Flush())

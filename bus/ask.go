@@ -56,8 +56,8 @@ func (a *Asker) Close() {
 // OpenRequest is a request that the engine has stored or decided.
 type OpenRequest struct {
 	Receipt   schemas.Receipt // zero if the engine decided at once
-	PendingID string          // the id that it was sent with
-	Key       string
+	PendingID string          // the id with which it was sent
+	Key       string          // the key of its record
 
 	asker *Asker
 	unsub func()

@@ -1,6 +1,6 @@
 // Package bus is nod's transport over NATS: connections and the embedded server, calls
 // and their replies, the stores with their timers, work queues, leases, and the client
-// that asks. No other package of nod imports nats.go or nats-server.
+// that sends an agent's requests. No other package of nod imports nats.go or nats-server.
 package bus
 
 import (

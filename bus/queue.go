@@ -31,7 +31,7 @@ type Queue struct {
 	// has the right to.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
-	one  sync.Mutex // makes handle process one delivery at a time
+	one  sync.Mutex // held while handle processes a delivery
 
 	ackWait time.Duration
 	mu      sync.Mutex

@@ -132,7 +132,7 @@ func (r *Records) ChangedSince(ctx context.Context, session string, since time.T
 	for left := consumer.CachedInfo().NumPending; left > 0; left-- {
 		msg, err := consumer.Next(jetstream.FetchMaxWait(hopTimeout))
 		if errors.Is(err, nats.ErrTimeout) {
-			break // a record has expired meanwhile
+			break // a counted record has expired meanwhile, so fewer messages come
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list the changed records of %s: %w", r.name, err)
