@@ -87,8 +87,8 @@ const (
 	theAnswer   = "nod.v1.answer.terminal.s.1"
 )
 
-// makeStores makes the streams as an engine does, each with a message, and a prompt for
-// each of the workers tg and wa.
+// makeStores makes the streams as an engine does, with a message in each, and queues a
+// prompt for each of the connectors tg and wa.
 func (g *guarded) makeStores() {
 	g.t.Helper()
 	ctx, js := context.Background(), g.jetstream(asEngineStore)

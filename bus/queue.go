@@ -223,7 +223,8 @@ func (q *Queue) extend() {
 	}
 }
 
-// Done acknowledges the message. If the acknowledgement is lost, the message comes again.
+// Done acknowledges the message. If the acknowledgement is lost, the broker delivers the
+// message again.
 func (d *Delivery) Done() {
 	d.queue.untrack(d)
 	_ = d.msg.Ack()

@@ -97,8 +97,8 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// Amend writes an addition to a decided record, and keeps the record for another kept. It
-// does not change the timer, which may by now belong to an identical call.
+// Amend writes an addition to a decided record, and sets its remaining retention to kept.
+// It does not change the timer, which may by now belong to an identical call.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {

@@ -27,7 +27,7 @@ type Call struct {
 	log      *slog.Logger
 }
 
-// Reply replies with v.
+// Reply replies with v, or with INTERNAL_ERROR if v cannot be encoded.
 func (c *Call) Reply(v any) {
 	if !c.answered.CompareAndSwap(false, true) {
 		return

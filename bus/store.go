@@ -19,7 +19,7 @@ import (
 type Store struct {
 	Records  *Records
 	Sessions *Bucket // sessions and standing answers
-	Presence *Bucket // leases of clients, workers, input locks, active sessions and engines
+	Presence *Bucket // leases: clients, workers, input locks, active sessions, engines
 	Shown    *Bucket // messages that show prompts, and the claims on them
 	Settings *Bucket // settings, freezes, pairing and login codes
 	Log      *Log
@@ -213,11 +213,12 @@ func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
 	return keys, nil
 }
 
-// Watch calls changed, one call at a time, for every change of a key since the store was
-// opened, until ctx ends. It may report a change again. It returns at once. Reports are late
-// while the bus is unreachable, and expired keys are not reported: read the bucket at
-// intervals as well. nats.go makes a new consumer after every failure; the consumer starts
-// at a fixed revision, because one that starts at new messages would skip earlier changes.
+// Watch returns at once, and then calls changed, one call at a time, for each key that was
+// written or removed since the store was opened, until ctx ends. It skips a write that is
+// replaced before its report. Reports are late while the bus is unreachable, and expired
+// keys are not reported: read the bucket at intervals as well. nats.go makes a new consumer
+// after every failure. The consumer starts at a fixed revision, because a consumer that
+// starts at new messages would skip the changes during the failure.
 func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision uint64)) error {
 	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: b.stream.CachedInfo().State.LastSeq + 1, HeadersOnly: true,

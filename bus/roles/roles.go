@@ -22,7 +22,7 @@ import (
 // another, except through imports.
 type Account string
 
-// The accounts.
+// The accounts; the package comment says what each is for.
 const (
 	Store   Account = "STORE"
 	Edge    Account = "EDGE"

@@ -15,9 +15,9 @@ const sweepEvery = 2 * time.Second
 // sweepWithin is the time limit of one sweep.
 const sweepWithin = 5 * time.Second
 
-// sweepHooks withdraws the requests of hooks on this machine that died while they
-// waited. If client is nil, it connects for each such request. The next sweep
-// withdraws the requests that remain after an error.
+// sweepHooks withdraws each request of this machine whose hook died while it waited.
+// If client is nil, it connects for each such request. The next sweep withdraws the
+// requests that remain after an error.
 func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()

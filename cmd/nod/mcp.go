@@ -106,7 +106,7 @@ func tokenIn(file string) (string, error) {
 const connectWithin = 5 * time.Second
 
 // lateNod connects to nod at the first call, and tries again at each call until it
-// succeeds: an agent program starts its servers whether or not nod runs.
+// succeeds: an agent program starts its MCP servers whether or not nod runs.
 type lateNod struct {
 	e      *env
 	turn   chan struct{} // a lock for which the wait can end with a context; full means locked

@@ -17,7 +17,7 @@ import (
 // Level is the severity of a finding.
 type Level string
 
-// The levels.
+// The levels, from best to worst.
 const (
 	OK    Level = "ok"
 	Note  Level = "note"  // worth knowing; nod works

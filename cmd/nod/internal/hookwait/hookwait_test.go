@@ -64,7 +64,7 @@ func TestAHookThatIsKilledIsTold(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A sweep ignores other files in the folder.
+// A sweep does not report a file that contains no request's key.
 func TestOtherFilesAreNotTold(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(hookwait.Dir(dir), 0o700))
