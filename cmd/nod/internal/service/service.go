@@ -46,7 +46,7 @@ type kind interface {
 	file(Spec) string
 	// start returns the commands that make the system run the service file at path. To
 	// uninstall, the commands of stop run before the file is removed, and those of gone
-	// afterwards. If stop fails, gone must end the service.
+	// afterwards. On systemd, gone also ends a service that stop could not end.
 	start(path string) []command
 	stop(path string) []command
 	gone() []command
@@ -151,7 +151,7 @@ func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	if _, err := os.Stat(m.Path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	_ = runAll(ctx, m.kind.stop(m.Path)) // if it fails, the commands of gone end the service
+	_ = runAll(ctx, m.kind.stop(m.Path)) // if it fails on systemd, gone stops the service
 	for _, path := range m.kind.links(m.Path) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("remove the link that starts the service: %w", err)
