@@ -15,8 +15,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A worker finds, fetches, extends, delays and acknowledges prompts as if its consumer
-// were in its own account, in both forms of acknowledgement.
+// A worker finds its consumer, and fetches, extends, delays and acknowledges prompts, as if
+// the consumer were in the worker's account, with both forms of acknowledgement subjects.
 func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 	newAcks := func(config string) string { return config + "feature_flags { js_ack_fc_v2: true }\n" }
 	for form, l := range map[string]layout{"$JS.ACK.permission_prompts.tg.": asShipped, "$JS.ACK._.": newAcks} {
@@ -57,8 +57,8 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 	}
 }
 
-// The server must not deliver to the pull of a worker that is gone: these prompts would
-// be missing until their acknowledgement is overdue.
+// The server must not deliver prompts to the pull of a worker that is gone: no other worker
+// would get them until their acknowledgement is overdue.
 func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine := g.jetstream(asEngineStore)
@@ -69,7 +69,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 		return tg.CachedInfo().NumWaiting
 	}
 	emptyPull(t, gone, nats.NewInbox())
-	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // first, because a pull without a listener ends
+	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // first: the server ends a pull without a subscriber to its reply subject
 	require.NoError(t, err)
 	require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
 	require.NoError(t, gone.Flush())
@@ -104,8 +104,8 @@ func TestOwnerFindsTheServices(t *testing.T) {
 	}
 }
 
-// An observer follows the log and reads it back. Its requests change nothing if their
-// reply is set to the log, a record or a timer.
+// An observer follows the log and reads it back. Its requests change nothing, even if their
+// reply subject is that of the log, a record or a timer.
 func TestObserverReadsTheLogAndWritesNothing(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine, nc := g.jetstream(asEngineStore), g.as(asObserver)
@@ -138,7 +138,7 @@ func TestObserverReadsTheLogAndWritesNothing(t *testing.T) {
 	require.NoError(t, silent.LastError())
 }
 
-// The imports work on every server of a cluster.
+// Workers can use the imports on every server of a cluster.
 func TestAccountsInACluster(t *testing.T) {
 	keyDir := t.TempDir()
 	keys, users := keysOf(t, keyDir, everybody()...)

@@ -10,16 +10,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The intervals at which the Asker asks for the state of a waiting request. This finds a
-// decision that was published while the subscription was broken.
+// The intervals at which the Asker asks an engine for the state of a waiting request, to
+// find a decision that was published while the subscription was broken.
 const (
 	reaskMin = 30 * time.Second
 	reaskMax = 10 * time.Minute
-	// pulseOf is the largest number of requests in a pulse. A pulse also finds decisions
-	// that were lost while servers could not reach each other, although no client's
-	// connection broke.
+	// pulseOf is the largest number of requests in a pulse. Besides testing the server, a
+	// pulse finds decisions that were lost while servers could not reach each other and no
+	// client's connection broke.
 	pulseOf     = 100
-	reaskSpread = 10 * time.Second // after a reconnect
+	reaskSpread = 10 * time.Second // the longest time over which a reconnect spreads its questions
 )
 
 // Asker sends the requests of one agent. It is safe for concurrent use.
@@ -34,7 +34,7 @@ type Asker struct {
 	done    chan struct{}
 }
 
-// NewAsker returns an Asker for agent, whose key the connection must use.
+// NewAsker returns an Asker for agent. The connection must use agent's key.
 func NewAsker(c *Conn, agent string) *Asker {
 	a := &Asker{conn: c, agent: agent, waiting: map[*OpenRequest]struct{}{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	stops := []func(){c.OnReconnect(a.reaskSoon), c.Pulse(a.pulse)}
@@ -56,8 +56,8 @@ func (a *Asker) Close() {
 // OpenRequest is a request that the engine has stored or decided.
 type OpenRequest struct {
 	Receipt   schemas.Receipt // zero if the engine decided at once
-	PendingID string          // the id that it was sent with
-	Key       string
+	PendingID string          // the id with which it was sent
+	Key       string          // the key of its record
 
 	asker *Asker
 	unsub func()
@@ -70,15 +70,16 @@ type OpenRequest struct {
 	err      error
 }
 
-// Ask sends a request and waits for its one decision. It makes a pending_id if r has
-// none. If r has one, Ask waits for the request that was sent under that id, or returns
-// its decision. It survives restarts of the bus and of nod. When ctx ends, Ask withdraws
-// the request and returns ctx's error. Errors of nod are *schemas.Error.
+// Ask sends a request and waits for its one decision, also across restarts of the bus and of
+// nod. It makes a pending_id if r has none. If a request with r's pending_id was sent before,
+// Ask waits for that request's decision. When ctx ends, Ask withdraws the request and returns
+// ctx's error. Errors of nod are *schemas.Error.
 func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	return a.AskAs(ctx, withID(r))
 }
 
-// AskAs is Ask for an r with a pending_id. The id must be new, unless r.Rejoin is set.
+// AskAs is Ask for a request that has a pending_id. The id must be new, unless r.Rejoin is
+// set.
 func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	asked, err := a.submit(ctx, r)
 	if err == nil {
@@ -102,8 +103,8 @@ func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 	return a.submit(ctx, withID(r))
 }
 
-// SubmitAs is Submit for an r with a pending_id. The id must be new, unless r.Rejoin is
-// set.
+// SubmitAs is Submit for a request that has a pending_id. The id must be new, unless
+// r.Rejoin is set.
 func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, r)
 }
@@ -157,7 +158,7 @@ func (a *Asker) submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 	return asked, nil
 }
 
-// readReply reads the reply to a request, a decision or a receipt.
+// readReply reads the reply to a request: a decision or a receipt.
 func (q *OpenRequest) readReply(reply Reply) error {
 	if reply.Type == schemas.TypeDecision {
 		var d schemas.Decision
@@ -199,9 +200,9 @@ func (q *OpenRequest) end(d schemas.Decision, err error) {
 	})
 }
 
-// Await waits for the decision. If ctx ends first, it returns ctx's error, and may be
-// called again. NOT_FOUND means that nod no longer knows the request. CONFLICT means that
-// an identical call has used its one-time approval.
+// Await waits for the decision. If ctx ends first, Await returns ctx's error, and may be
+// called again. The error NOT_FOUND means that nod no longer has the request. CONFLICT means
+// that an identical call has used the request's one-time approval.
 func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	select {
 	case <-q.ended:
@@ -216,7 +217,7 @@ func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	return q.decision, q.err
 }
 
-// Drop stops waiting. The request itself does not change.
+// Drop stops the wait for the decision. The request itself does not change.
 func (q *OpenRequest) Drop() {
 	q.asker.mu.Lock()
 	delete(q.asker.waiting, q)
@@ -237,7 +238,8 @@ func (a *Asker) Withdraw(ctx context.Context, sessionID, pendingID, reason strin
 	return d, nil
 }
 
-// watch asks for the state of q again and again until q ends or is dropped.
+// watch makes reask ask for the state of q, at growing intervals, until q ends or is
+// dropped. It does nothing if the engine decided q at once.
 func (a *Asker) watch(q *OpenRequest) {
 	if q.Receipt.Revision == 0 {
 		return
@@ -249,11 +251,11 @@ func (a *Asker) watch(q *OpenRequest) {
 	a.signal()
 }
 
-// reaskSoon asks for the state of all waiting requests within reaskSpread.
+// reaskSoon makes reask ask for the state of all waiting requests within reaskSpread.
 func (a *Asker) reaskSoon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// Few requests need less spreading: about 100 ms each.
+	// About 100 ms for each request are enough.
 	spread := min(reaskSpread, time.Duration(len(a.waiting)+1)*100*time.Millisecond)
 	for q := range a.waiting {
 		q.wait = reaskMin
@@ -269,7 +271,7 @@ func (a *Asker) signal() {
 	}
 }
 
-// jitter returns d, changed at random by up to a fifth.
+// jitter returns d, made shorter or longer at random by up to a fifth.
 func jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5) }
 
 // reask asks for the state of the requests that are due, many in one call, until the
@@ -293,8 +295,8 @@ func (a *Asker) reask() {
 	}
 }
 
-// due returns up to MaxAwaited requests whose state is to be asked for now, and the time
-// of the next one if there are none.
+// due returns up to MaxAwaited requests whose state must be asked for now. If there are
+// none, next is the time when the first one is due.
 func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -372,8 +374,8 @@ func (a *Asker) askAbout(ctx context.Context, due []*OpenRequest) error {
 	return nil
 }
 
-// isOver reports whether e means that the request will get no decision: nod no longer
-// knows it, or an identical call has used its one-time approval.
+// isOver reports whether e means that the request will get no decision: nod no longer has
+// it, or an identical call has used its one-time approval.
 func isOver(e *schemas.Error) bool {
 	return e != nil && (e.Code == schemas.CodeNotFound || e.Code == schemas.CodeConflict)
 }

@@ -21,7 +21,7 @@ const (
 	backoffMax = 2 * time.Second
 )
 
-// Reply is the successful reply to a call: Call returns an error message as an error.
+// Reply is the successful reply to a call. Call returns an error reply as an error instead.
 type Reply struct {
 	Type string
 	data []byte
@@ -122,8 +122,8 @@ func unavailable(ctx context.Context, last error) error {
 	return schemas.Errorf(schemas.CodeUnavailable, "no answer from nod: the bus or its engine is away, or these credentials may not ask it")
 }
 
-// Retry calls f until it succeeds, or fails permanently, or ctx ends. A stream that was
-// just made, or whose servers just started, has no leader for a while.
+// Retry calls f, for up to hopTimeout each time, until f succeeds or fails permanently, or
+// ctx ends. Retries are needed, for example, while a new stream has no leader yet.
 func Retry(ctx context.Context, f func(context.Context) error) error {
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
@@ -148,8 +148,8 @@ func retryOperation(ctx context.Context, operation string, f func(context.Contex
 	return fmt.Errorf("%s: %w (%v)", operation, ErrUnknown, err)
 }
 
-// pause waits before the next try, longer each time and with jitter. It returns ctx's
-// error if ctx ends first.
+// pause waits before the next try, for a time that grows with try and has jitter. It returns
+// ctx's error if ctx ends first.
 func pause(ctx context.Context, try int) error {
 	d := min(backoffMin<<min(try, 10), backoffMax)
 	d = d/2 + rand.N(d)

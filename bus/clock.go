@@ -9,7 +9,7 @@ import (
 // Reading is one reading of the broker's clock.
 type Reading struct {
 	Broker time.Time
-	At     time.Time     // this machine's time, with its monotonic clock
+	At     time.Time     // this machine's time at the reading, with its monotonic clock
 	Err    time.Duration // the greatest possible error of Broker
 }
 
@@ -29,8 +29,8 @@ func (s *Store) ReadClock(ctx context.Context) (Reading, error) {
 // clockReadings is the number of readings that BrokerTime makes.
 const clockReadings = 5
 
-// BrokerTime returns how far the broker's clock is ahead of this machine's, from the most
-// precise of several readings.
+// BrokerTime returns how far the broker's clock is ahead of this machine's clock, according
+// to the most precise of several readings. The result is negative if it is behind.
 func (s *Store) BrokerTime(ctx context.Context) (ahead time.Duration, err error) {
 	var best Reading
 	for i := range clockReadings {

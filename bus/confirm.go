@@ -14,13 +14,13 @@ import (
 // confirmedKey prefixes the keys that Confirm writes.
 const confirmedKey = "confirmed."
 
-// Confirm returns nil if key was still at revision at some moment after the call,
-// confirmed by a majority of the servers, and otherwise ErrMoved. A read cannot prove
-// this: a former leader, which slept while another server was elected, still answers
-// reads, with outdated values. Confirm therefore writes to the same stream on the
-// condition that the key has not changed, which only the current leader can store.
-// Concurrent calls for the same key share one write. In a bucket of one replica a read is
-// enough.
+// Confirm returns nil if a majority of the servers confirms, after the call, that key is
+// still at revision. It returns ErrMoved if key is at another revision. A read cannot
+// prove this: a former leader that was suspended while another server was elected still
+// answers reads, with outdated values. Confirm therefore writes to the same stream on the
+// condition that the key has not changed; only the current leader can store that write.
+// Concurrent calls for the same key and revision share one write. In a bucket of one
+// replica, Confirm only reads.
 func (b *Bucket) Confirm(ctx context.Context, key string, revision uint64) error {
 	if b.stream.CachedInfo().Config.Replicas <= 1 {
 		now, err := b.get(ctx, key)
@@ -37,8 +37,8 @@ func (b *Bucket) Confirm(ctx context.Context, key string, revision uint64) error
 	})
 }
 
-// writeIf stores a message without meaning on the condition that key is at revision. It
-// returns ErrMoved if key is not.
+// writeIf stores an empty message, under a key of its own, on the condition that key is at
+// revision. It returns ErrMoved if key is at another revision.
 func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error {
 	msg := nats.NewMsg(b.prefix + confirmedKey + b.confirms.id)
 	ttl(msg.Header, time.Hour)
@@ -49,7 +49,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 		switch {
 		case err == nil:
 			return nil
-		case isConflict(err): // or another write to the key is in progress
+		case isConflict(err): // the key has moved, or another write to it is in progress
 			now, rerr := b.get(ctx, key)
 			if rerr != nil && !errors.Is(rerr, ErrNotFound) {
 				return rerr
@@ -66,7 +66,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 	}
 }
 
-// actionGroup shares actions between concurrent callers with the same key. Each caller
+// actionGroup runs one action for all concurrent callers with the same key. Each caller
 // gets the result of an action that began after its call.
 type actionGroup struct {
 	id string // distinguishes this process from other writers to the stream
@@ -101,8 +101,8 @@ func (s *actionGroup) do(ctx context.Context, key string, f func(context.Context
 	}
 }
 
-// run runs the action after the previous one has ended. Callers that arrive once it has
-// begun wait for the next action.
+// run calls f once the previous action for the key has ended. Callers that arrive after f
+// has begun wait for the next action.
 func (s *actionGroup) run(key string, a, before *action, f func(context.Context) error) {
 	if before != nil {
 		<-before.done

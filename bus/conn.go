@@ -1,6 +1,6 @@
 // Package bus is nod's transport over NATS: connections and the embedded server, calls
 // and their replies, the stores with their timers, work queues, leases, and the client
-// that asks. No other package of nod imports nats.go or nats-server.
+// that sends an agent's requests. No other package of nod imports nats.go or nats-server.
 package bus
 
 import (
@@ -28,7 +28,7 @@ type Options struct {
 	// Creds is a file with an nkey seed or with NATS credentials; empty on a server
 	// without authentication.
 	Creds string
-	// Inbox is the inbox prefix of the role, the only one that its key may subscribe to.
+	// Inbox is the role's inbox prefix. Its key may subscribe to no other inbox.
 	Inbox string
 	// Server connects to a server in this process, without a socket.
 	Server *Server
@@ -152,7 +152,7 @@ func credentials(path string) (nats.Option, error) {
 
 func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	deadline := time.Now().Add(o.Wait)
-	level := slog.LevelWarn // a warning once, so that the user sees the reason of the delay
+	level := slog.LevelWarn // for the first message, so that the user sees the reason for the delay
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		nc, err := nats.Connect(o.URL, opts...)
 		if err == nil {
@@ -218,15 +218,15 @@ func (c *Conn) onReconnect() {
 // URL returns the address of the current server.
 func (c *Conn) URL() string { return c.nc.ConnectedUrlRedacted() }
 
-// Open reports whether the server requires no credentials; then every client that reaches
-// it may answer.
+// Open reports whether the server requires no credentials. Then every client that reaches
+// the server may answer requests.
 func (c *Conn) Open() bool { return !c.nc.AuthRequired() }
 
 // Publish sends v to subject. A nil error does not mean that v was delivered.
 func (c *Conn) Publish(subject string, v any) error { return c.publish(subject, v, nil) }
 
 // PublishVersion publishes one version of a record. A header names the version, so that a
-// receiver that knows a newer one need not decode it.
+// receiver that has a newer version need not decode this one.
 func (c *Conn) PublishVersion(subject string, v any, key string, revision uint64) error {
 	return c.publish(subject, v, nats.Header{nats.MsgIdHdr: {key + "." + strconv.FormatUint(revision, 10)}})
 }
@@ -257,8 +257,8 @@ func message(m *nats.Msg) Message {
 	return Message{Subject: m.Subject, Data: m.Data, Revision: revision}
 }
 
-// Subscribe calls handle for every message on subject, one after another,
-// until stop is called.
+// Subscribe calls handle for every message on subject, one after another, until stop is
+// called.
 func (c *Conn) Subscribe(subject string, handle func(Message)) (stop func(), err error) {
 	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) { handle(message(m)) })
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The broker keeps one replica of every other bucket.
+// buckets are the streams of the buckets that TestWhoAnswersReads replicates.
 var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings"}
 
-// A bucket of one replica answers reads directly. With several replicas only the leader
-// answers, even if the bucket had one replica before, and even for clients that opened
-// the store at that time.
+// A bucket of one replica answers direct reads. With several replicas only the leader
+// answers reads, even if the bucket had one replica before, and even for clients that opened
+// the store while the bucket had one.
 func TestWhoAnswersReads(t *testing.T) {
 	var servers []*bus.Server
 	var routes []string

@@ -10,8 +10,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// A dirLock prevents a second server on a data directory, where both would decide
-// requests. The lock ends with the process, even after a kill.
+// dirLock prevents a second server from starting on a data directory and deciding the same
+// requests. The lock ends with the process, even if the process is killed.
 type dirLock struct{ file *flock.Flock }
 
 // lockDir makes the data directory if it is absent and locks it.
@@ -37,8 +37,8 @@ func (l *dirLock) release() error {
 	return nil
 }
 
-// unwritable returns an error with the directory and the reason, which the user can act
-// on, without the failed operation and file.
+// unwritable returns an error that names the directory and the reason, on which the user can
+// act, and not the failed operation and file.
 func unwritable(dir string, err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		err = path.Err

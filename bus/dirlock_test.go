@@ -55,7 +55,7 @@ func TestEmbedChild(t *testing.T) {
 }
 
 // A server that is killed while it writes releases its directory, leaves a run.json that
-// is recognized as stale, and has lost nothing acknowledged.
+// is recognized as stale, and has lost no acknowledged message.
 func TestKilledServer(t *testing.T) {
 	dir := t.TempDir()
 	child := exec.Command(os.Args[0], "-test.run=^TestEmbedChild$", "-test.v")

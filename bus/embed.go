@@ -23,22 +23,22 @@ import (
 
 // EmbedOptions configure a NATS server in this process.
 type EmbedOptions struct {
-	// DataDir holds the streams, the lock and run.json. It is made if absent. Only one
-	// server at a time may run on it.
+	// DataDir contains the streams, the lock and run.json. It is made if absent. Only one
+	// server at a time can run on it.
 	DataDir string
-	// Host is the listening address, by default this machine alone. The server speaks TLS
-	// if other machines can reach it or were invited.
+	// Host is the listening address; the default, 127.0.0.1, is reachable from this machine
+	// alone. The server speaks TLS if other machines can reach it or were invited.
 	Host string
 	// Port is the listening port. If it is taken, or 0, the server takes any free port.
 	Port int
-	// SyncInterval is how long an acknowledged write may wait for the disk; 0 means that
-	// it never waits.
+	// SyncInterval is the longest time between the acknowledgement of a write and its sync
+	// to disk; 0 means that every write is synced before it is acknowledged.
 	SyncInterval time.Duration
-	// Users may connect, each with its key. Without users, every client that reaches the
-	// server may do everything.
+	// Users are the users that may connect, each with its key. Without users, every client
+	// that reaches the server may do everything.
 	Users []roles.User
-	// Prepare, if set, returns the Users. It is called while the data directory is locked
-	// for this server, before any of it is read. If it fails, the server does not start.
+	// Prepare, if set, returns the Users. It is called after the data directory is locked
+	// and before the server reads it. If Prepare fails, the server does not start.
 	Prepare func(context.Context) ([]roles.User, error)
 	// Version is written to run.json.
 	Version string
@@ -65,7 +65,7 @@ type Server struct {
 
 // Embed starts a server and returns it ready for connections. It returns a one-line error
 // if the data directory is in use or not writable, or the server cannot start; then no
-// process or lock remains. ctx limits the start, not the life of the server.
+// server or lock remains. ctx limits the start, not the life of the server.
 func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	o.Host = cmp.Or(o.Host, "127.0.0.1")
 	if i, err := readInvitation(o.DataDir); err != nil {
@@ -190,7 +190,7 @@ func freePort(host string, port int) (int, error) {
 	if err != nil {
 		var cause syscall.Errno
 		if errors.As(err, &cause) {
-			err = cause // leaves out the address, which the message has
+			err = cause // without the address, which the message below contains
 		}
 		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}

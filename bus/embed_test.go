@@ -98,7 +98,8 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 	require.NoError(t, preferred.Close())
 }
 
-// Another free port on this address would not be the one that the user meant.
+// Embed takes another port if the port is taken, but if the address is not this machine's,
+// no port can be right.
 func TestEmbedRefusesAnAddressThatIsNotHere(t *testing.T) {
 	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1", Port: 4222})
 	requireOneLine(t, err, "nothing can listen on 192.0.2.1:4222: ")
@@ -200,8 +201,8 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 	}
 }
 
-// From an empty directory to the first reply of JetStream, with keys made and accounts in
-// force.
+// BenchmarkFirstStart measures a start on an empty directory, with new keys and with
+// accounts, until the first reply of JetStream.
 func BenchmarkFirstStart(b *testing.B) {
 	for b.Loop() {
 		dir := b.TempDir()

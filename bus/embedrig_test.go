@@ -49,7 +49,7 @@ func startGuarded(t *testing.T) *guarded {
 	return &guarded{t: t, url: server.URL(), keys: keys}
 }
 
-// quiet drops the log of servers under attack, which warn of each refusal.
+// quiet returns a logger that drops everything. Servers under attack log each refusal.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.User) {
@@ -63,7 +63,7 @@ func keysOf(t *testing.T, dir string, ids ...roles.ID) (*roles.Keys, []roles.Use
 	return keys, users
 }
 
-// as connects with id's key. LastError has the violations of its rights.
+// as connects with id's key. LastError of the connection returns violations of id's rights.
 func (g *guarded) as(id roles.ID) *nats.Conn {
 	g.t.Helper()
 	key, err := nats.NkeyOptionFromSeed(g.keys.Path(id))
@@ -82,8 +82,8 @@ func (g *guarded) jetstream(id roles.ID) jetstream.JetStream {
 	return js
 }
 
-// mayPublish tries to publish. The server reports a refusal before it replies to the
-// flush.
+// mayPublish publishes to subject, and reports whether the server accepted it. The server
+// reports a refusal before it replies to the flush.
 func mayPublish(t *testing.T, nc *nats.Conn, subject string) bool {
 	t.Helper()
 	before := nc.LastError()

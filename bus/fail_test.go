@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An error that may disappear on a retry is sent as UNAVAILABLE, so that the caller
+// An error of a call that may succeed on a retry is sent as UNAVAILABLE, so that the caller
 // retries.
 func TestWhatCallersAreTold(t *testing.T) {
 	for err, code := range map[error]schemas.Code{

@@ -23,7 +23,8 @@ type Place struct {
 	DataDir string // of a running nod; its run.json names the address
 }
 
-// WithDefaults returns p with its empty fields filled in.
+// WithDefaults returns p with its empty fields filled from the environment. DataDir is never
+// empty: without NOD_DATA it is DataHome.
 func (p Place) WithDefaults() (Place, error) {
 	if p.URL == "" {
 		p.URL = os.Getenv("NOD_URL")
@@ -57,9 +58,10 @@ func DataHome() (string, error) {
 	return filepath.Join(home, ".local", "share", "nod"), nil
 }
 
-// Join connects to the bus at p with the key of id: to p.URL if it is set, and otherwise
-// to the nod that runs on p.DataDir. In the latter case the key is the one in that
-// directory, and the connection follows nod to a new address after a restart.
+// Join connects to the bus at p as id. If p.URL is set, it connects there with p.Creds.
+// Otherwise, if p.DataDir contains an invitation, it connects to the nod that invited this
+// machine. Otherwise it connects to the nod that runs on p.DataDir, with p.Creds or else
+// id's key in that directory, and follows that nod to a new address after a restart.
 func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, error) {
 	return JoinWait(ctx, p, id, log, 0)
 }
@@ -122,7 +124,7 @@ func joinElsewhere(ctx context.Context, o Options, i *Invitation, dataDir string
 	return Connect(ctx, o)
 }
 
-// runDialer dials the address that run.json names when it is called.
+// runDialer dials the address that run.json names at the time of the call.
 type runDialer struct{ dir string }
 
 func (d runDialer) Dial(network, _ string) (net.Conn, error) {

@@ -13,16 +13,16 @@ import (
 
 const (
 	// pingEvery is the interval of a connection's pings, and pingsMissed the number of
-	// missing replies after which it changes to another server: 9 s of silence.
+	// unanswered pings that it tolerates. It changes to another server after 9 s of silence.
 	pingEvery   = 3 * time.Second
 	pingsMissed = 2
 	// writeWithin limits the time of a write to a server that has stopped reading.
 	writeWithin = 8 * time.Second
 
-	// A server that answers pings may still be cut off from the others. The connection
-	// changes to another server after failedTimes failed tries over at least failedFor.
-	// It keeps the new one for at least switchMin; this time doubles, up to switchMax,
-	// while no server serves it.
+	// A server that answers pings may still be cut off from the other servers. The
+	// connection changes to another server after failedTimes failed tries over at least
+	// failedFor. It stays with the new server for at least switchMin. This time doubles
+	// with each change, up to switchMax, until a try succeeds.
 	failedTimes = 2
 	failedFor   = 4 * time.Second
 	switchMin   = 10 * time.Second
@@ -70,8 +70,8 @@ func (h *health) unserved(a attempt, now time.Time) (leave bool) {
 	return true
 }
 
-// attempt is one try on a connection: its start, and the server at that time, as the
-// number of reconnects before it.
+// attempt is one try on a connection: its start, and the number of reconnects before it,
+// which changes whenever the connection changes to another server.
 type attempt struct {
 	began  time.Time
 	server uint64
@@ -107,8 +107,8 @@ func isServed(err error) bool {
 	return err == nil || errors.As(err, &e) || apiCode(err) != 0 || errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
-// isUnserved reports whether err means that the server, or the servers that it depends
-// on, did not serve a try that took this long.
+// isUnserved reports whether err means that the server, or a server that it depends on, did
+// not serve a try. took is the duration of the try.
 func isUnserved(err error, took time.Duration) bool {
 	var e *schemas.Error
 	switch {
@@ -124,9 +124,9 @@ func isUnserved(err error, took time.Duration) bool {
 	return apiUnavailable(err)
 }
 
-// Pulse calls try at intervals, until stop is called, while there is another server to
-// change to. A client that only waits for messages needs it to notice a server that is
-// cut off from the others.
+// Pulse calls try every pulseEvery, if there is another server to change to, until stop is
+// called or the connection closes. A client that only waits for messages makes no calls of
+// its own; without Pulse it would not notice a server that is cut off from the others.
 func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

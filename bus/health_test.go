@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A connection leaves a server after several unserved tries over some time, and then
-// waits longer and longer before the next change.
+// A connection changes to another server after several failed tries over some time. After
+// each change it waits longer before the next one.
 func TestWhenAServerIsLeft(t *testing.T) {
 	var h health
 	now := time.Now()

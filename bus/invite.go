@@ -17,7 +17,7 @@ import (
 )
 
 // Invitation lets another machine ask under an agent name of its own. It contains nod's
-// address, that agent's key, and the certificate authority of the server. It is a secret.
+// address, the agent's key, and the server's certificate authority. It is a secret.
 type Invitation struct {
 	URL   string `json:"url"`
 	Agent string `json:"agent"`
@@ -27,9 +27,8 @@ type Invitation struct {
 
 const joinedName = "joined.json"
 
-// Invite makes an agent's key and the invitation for another machine, on which the server
-// is reachable at address. The server accepts the key, and uses TLS, from its next start
-// on.
+// Invite makes an agent's key and returns the invitation for another machine, which reaches
+// the server at address. The server accepts the key, and uses TLS, from its next start on.
 func Invite(dataDir, agent, address string) (Invitation, error) {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -51,7 +50,7 @@ func Invite(dataDir, agent, address string) (Invitation, error) {
 	return Invitation{URL: "tls://" + address, Agent: agent, Key: strings.TrimSpace(string(seed)), CA: string(cert)}, nil
 }
 
-// String returns the invitation as one word.
+// String returns the invitation as one word, with the key in plain base64.
 func (i Invitation) String() string {
 	text, _ := json.Marshal(i) // strings always encode
 	return base64.RawURLEncoding.EncodeToString(text)
@@ -66,16 +65,17 @@ func ParseInvitation(word string) (i Invitation, err error) {
 	return i, nil
 }
 
-// isComplete reports whether the invitation names one server, over TLS only.
+// isComplete reports whether the invitation names an agent, an authority and exactly one
+// server, reached over TLS.
 func (i *Invitation) isComplete() bool {
 	at, err := url.Parse(i.URL)
 	return err == nil && at.Scheme == "tls" && at.Host != "" && i.URL == "tls://"+at.Host &&
 		i.CA != "" && roles.AgentID(i.Agent).Check() == nil
 }
 
-// Join stores the invitation in a data directory, readable by its owner alone. From then
-// on Join and JoinWait connect with it, if they are given this directory. It fails, and
-// changes nothing, if the directory has a nod of its own or has joined another one.
+// Join stores the invitation in a data directory, readable by its owner alone. From then on
+// the functions Join and JoinWait use it if they are given this directory. The method fails,
+// and changes nothing, if the directory has a nod of its own or has joined a nod already.
 func (i Invitation) Join(dataDir string) error {
 	keys, err := roles.OpenKeys(dataDir)
 	if err != nil {
@@ -95,7 +95,7 @@ func (i Invitation) Join(dataDir string) error {
 	i.Key = "" // the key has a file of its own
 	text, err := json.Marshal(i)
 	if err == nil {
-		err = roles.WriteNew(path, append(text, '\n')) // written last: if this file exists, the others do too
+		err = roles.WriteNew(path, append(text, '\n')) // written last: if this file exists, so does the key
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return joined // by another process, meanwhile
@@ -124,7 +124,7 @@ func readInvitation(dataDir string) (*Invitation, error) {
 }
 
 // Agent returns the default agent name at this place: the name in the data directory's
-// invitation, or else "local".
+// invitation, or "local" if there is no invitation or p has a URL.
 func (p Place) Agent() (string, error) {
 	p, err := p.WithDefaults()
 	if err != nil {

@@ -28,7 +28,7 @@ var (
 	ErrUnreadable = errors.New("not readable")
 )
 
-// codeDuplicateInFlight is the error for a message whose id belongs to a message that is
+// codeDuplicateInFlight is the error for a message with the id of another message that is
 // still being stored; nats.go has no name for it.
 const codeDuplicateInFlight jetstream.ErrorCode = 10158
 
@@ -40,9 +40,9 @@ const operationHeader = "KV-Operation"
 // other clients.
 const maxReads = 256
 
-// kvStream is a stream with the last value of each key. It is laid out like a KV bucket,
-// and does not use nats.go's KeyValue for two reasons: of several replicas only the
-// leader may be read (see allowDirect), and scheduled messages need DiscardOld.
+// kvStream is a stream that keeps the last value of each key. It is laid out like a KV
+// bucket, but is not made by nats.go's KeyValue, for two reasons: only the leader of several
+// replicas may be read (see allowDirect), and scheduled messages need DiscardOld.
 type kvStream struct {
 	conn   *Conn
 	name   string
@@ -51,9 +51,9 @@ type kvStream struct {
 	reads  chan struct{}
 }
 
-// allowDirect turns direct reads on for a bucket of one replica, where they take half as
-// long as reads through the JetStream API, and off for a bucket of several replicas,
-// where a follower would also answer them, with outdated values.
+// allowDirect turns direct reads on for a bucket of one replica, and off for a bucket of
+// several. A direct read takes half as long as a read through the JetStream API, but
+// followers also reply to it, with outdated values.
 func (k *kvStream) allowDirect(ctx context.Context) error {
 	config := k.stream.CachedInfo().Config
 	alone := config.Replicas == 1
@@ -103,7 +103,8 @@ func (k *kvStream) isEmpty(ctx context.Context, filter string) (bool, error) {
 	return false, err
 }
 
-// read gets one message; subject names it in errors.
+// read calls get, with retries while ctx allows, and decodes the message. subject names the
+// message in errors.
 func (k *kvStream) read(ctx context.Context, subject string, get func(context.Context) (*jetstream.RawStreamMsg, error)) (storedValue, error) {
 	select {
 	case k.reads <- struct{}{}:
@@ -137,9 +138,9 @@ func (k *kvStream) read(ctx context.Context, subject string, get func(context.Co
 	}
 }
 
-// put writes data under key if the key is still at revision, and returns the new
-// revision. A write with an unknown outcome is tried again; it has also succeeded if the
-// key holds exactly this data. ErrMoved means that another write came first.
+// put writes data under key if the key is still at revision, and returns the new revision.
+// It repeats a write with an unknown outcome; if the key then already holds exactly this
+// data, put has succeeded. ErrMoved means that another write came first.
 func (k *kvStream) put(ctx context.Context, key string, data []byte, revision uint64, header nats.Header) (uint64, error) {
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: k.prefix + key, Data: data, Header: header}
@@ -172,8 +173,8 @@ func (k *kvStream) put(ctx context.Context, key string, data []byte, revision ui
 	}
 }
 
-// movedIfZero returns ErrMoved for revision 0, with which compare reports the write of
-// another client.
+// movedIfZero returns ErrMoved for revision 0, by which compare reports that another client
+// wrote the key.
 func movedIfZero(revision uint64) error {
 	if revision == 0 {
 		return ErrMoved
@@ -182,9 +183,9 @@ func movedIfZero(revision uint64) error {
 }
 
 // compare reads a key after a conflict. moved reports whether the key is no longer at
-// revision; it still is if a concurrent write has caused the conflict and then failed. If
-// the key has this data, this write was stored, and seq is its revision; otherwise seq is
-// 0.
+// revision; the key can still be there if the write that caused the conflict has failed. If
+// the key has this data, put's own write was stored, and seq is its revision; otherwise seq
+// is 0.
 func (k *kvStream) compare(ctx context.Context, key string, data []byte, revision uint64) (seq uint64, moved bool, err error) {
 	now, err := k.get(ctx, key)
 	switch {
@@ -208,7 +209,8 @@ func (k *kvStream) remove(ctx context.Context, key string, revision uint64) erro
 	return err
 }
 
-// keys lists the keys that match a filter such as "S.*", in no order.
+// keys lists the keys that match a filter such as "S.*", in no particular order. prefix is
+// the part of the subjects before the keys.
 func (k *kvStream) keys(ctx context.Context, prefix, filter string) ([]string, error) {
 	var info *jetstream.StreamInfo
 	err := retryOperation(ctx, "list "+k.name, func(ctx context.Context) (err error) {
@@ -245,15 +247,15 @@ func apiUnavailable(err error) bool {
 	return errors.As(err, &api) && api.Code == 503 || errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// isConflict reports whether a write lost its compare-and-set. Replicated streams use
-// another code than single ones.
+// isConflict reports whether a write lost its compare-and-set. Replicated streams report it
+// with another code than unreplicated ones.
 func isConflict(err error) bool {
 	code := apiCode(err)
 	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// isPermanent reports whether a retry cannot help: the server understood and refused, or
-// the connection is closed.
+// isPermanent reports whether a retry cannot help: the server has refused the call, the
+// message is too large, or the connection is closed.
 func isPermanent(err error) bool {
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) {
 		return true

@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A layout changes the shipped configuration. Each attack also runs on a layout on which
-// it must succeed: otherwise its failure would prove nothing.
+// layout changes the shipped configuration. Each attack also runs on a layout on which it
+// must succeed: otherwise its failure on the shipped configuration would prove nothing.
 type layout func(config string) string
 
 func asShipped(config string) string { return config }
@@ -36,7 +36,7 @@ func oneAccount(config string) string {
 	}
 	head, _, _ := strings.Cut(config, "accounts {")
 	text := head + "accounts { ONE { jetstream: enabled, users: [\n" + users.String() + "] } }\n"
-	// Without accounts there are no mappings.
+	// A single account has no mappings, so rights name the unmapped subjects.
 	return strings.ReplaceAll(text, "_NOD.consumer_info.", "$JS.API.CONSUMER.INFO.permission_prompts.")
 }
 
@@ -56,8 +56,8 @@ func looseEngine(config string) string {
 		ReplaceAllString(config, `${1}deny: ["nod.v1.answer.>", "nod.v1.request.>"]}`+"\n"+`${2}        allow_responses: true`+"\n"+`${3}`)
 }
 
-// startLayout runs a server of that layout with the stores in it, with the keys of all
-// roles.
+// startLayout runs a server on the shipped configuration as the layouts change it, with keys
+// for all roles, and makes the stores.
 func startLayout(t *testing.T, layouts ...layout) *guarded {
 	t.Helper()
 	dir := t.TempDir()
@@ -87,8 +87,8 @@ const (
 	theAnswer   = "nod.v1.answer.terminal.s.1"
 )
 
-// makeStores makes the streams as an engine does, each with a message, and a prompt for
-// each of the workers tg and wa.
+// makeStores makes the streams as an engine does, with a message in each, and queues a
+// prompt for each of the connectors tg and wa.
 func (g *guarded) makeStores() {
 	g.t.Helper()
 	ctx, js := context.Background(), g.jetstream(asEngineStore)
@@ -116,8 +116,8 @@ func (g *guarded) makeStores() {
 	}
 }
 
-// stores returns a text of all state that an attack could change: every stream's messages
-// and consumers, except tg's progress with its own prompts.
+// stores describes all state that an attack could change: every stream's messages and
+// consumers, except tg's progress with its own prompts. Equal texts mean that nothing changed.
 func (g *guarded) stores(js jetstream.JetStream) string {
 	ctx := context.Background()
 	told := map[string]any{}

@@ -52,7 +52,7 @@ func (l *Log) Retain(ctx context.Context, maxAge time.Duration, maxBytes int64) 
 	return nil
 }
 
-// ErrNoRoom: no server has enough room for the size of the log.
+// ErrNoRoom means that no server has enough room for the size of the log.
 var ErrNoRoom = errors.New("no server has enough room")
 
 // The errors of servers without enough room for a stream's MaxBytes; nats.go has no names
@@ -86,8 +86,8 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 	return sequence, first, err
 }
 
-// EachLogged calls f, in order, for every entry that the log has when it is called. It
-// stops if f fails, and returns that error. The connection needs the right to read the
+// EachLogged calls f, in order, for every entry that is in the log at the time of the call.
+// It stops if f fails, and returns f's error. The connection needs the right to read the
 // stores.
 func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) error {
 	stream, err := c.js.Stream(ctx, "permission_log")
@@ -121,7 +121,7 @@ func (c *Conn) EachLogged(ctx context.Context, f func(schemas.LogEntry) error) e
 	}
 }
 
-// Read returns the entry with this sequence.
+// Read returns the entry with this sequence, or ErrNotFound.
 func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, error) {
 	var e schemas.LogEntry
 	var msg *jetstream.RawStreamMsg

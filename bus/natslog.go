@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// natsLog passes the server's log to slog. It leaves out quotes of input that the server
-// cannot parse, because they may contain payloads.
+// natsLog passes the server's log to slog. The server quotes input that it cannot parse;
+// natsLog leaves out these quotes, because they may contain payloads.
 type natsLog struct {
 	log     *slog.Logger
 	fatal   chan error // gets the first error that prevents the start
@@ -48,8 +48,8 @@ func (l *natsLog) Errorf(format string, v ...any) {
 	l.write(level, redacted(format, v))
 }
 
-// Fatalf does not end the process. Before the start it reports the error to Embed,
-// afterwards to the log.
+// Fatalf does not end the process. During the start it reports the error to Embed, later to
+// the log.
 func (l *natsLog) Fatalf(format string, v ...any) {
 	if !l.started.Load() {
 		select {
@@ -70,7 +70,7 @@ func (l *natsLog) write(level slog.Level, text string) {
 	l.log.Log(context.Background(), level, "nats: "+text)
 }
 
-// redacted formats a line, without the part that would quote a message.
+// redacted formats a line without the part that quotes a client's message.
 func redacted(format string, v []any) string {
 	for _, quoting := range []string{"Malformed JetStream API Request", "parser ERROR", "bad NAK delay value", "failed to decode"} {
 		if before, _, found := strings.Cut(format, quoting); found {

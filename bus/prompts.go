@@ -15,7 +15,7 @@ import (
 // Prompts is the work-queue stream permission_prompts, from which carriers get the
 // prompts and outcomes to show.
 type Prompts struct {
-	// AckWait is how long after a worker's last sign of progress its prompt goes to
+	// AckWait is how long after its last sign of progress an unacknowledged prompt goes to
 	// another worker; 0 means 10 s.
 	AckWait time.Duration
 
@@ -23,8 +23,8 @@ type Prompts struct {
 	stream jetstream.Stream
 }
 
-// PromptGrace is how long after a prompt's deadline the queue keeps its messages, so that
-// a shown prompt also gets its outcome.
+// PromptGrace is how long after a prompt's deadline the queue keeps the prompt's messages,
+// so that the message with the outcome still reaches a worker.
 const PromptGrace = time.Hour
 
 // OpenPrompts opens the stream, and makes it if it is missing. The stream is in the
@@ -49,7 +49,8 @@ func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 	return &Prompts{conn: c, stream: stream}, nil
 }
 
-// Send queues a prompt for its connector, once for each recipient and revision.
+// Send queues a prompt for its connector. The server drops a repetition for the same
+// recipient and revision within two minutes.
 func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 	data, err := schemas.Encode(prompt)
 	if err != nil {
@@ -73,8 +74,8 @@ func (p *Prompts) Serve(ctx context.Context, connector string) error {
 	return err
 }
 
-// Keep makes a connector's consumer again if it is lost. If it cannot find out, it does
-// nothing and returns nil.
+// Keep makes a connector's consumer again if it is lost. If Keep cannot find out whether it
+// is lost, it does nothing and returns nil.
 func (p *Prompts) Keep(ctx context.Context, connector string) error {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	_, err := p.stream.Consumer(hop, connector)
@@ -95,8 +96,8 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 	}
 }
 
-// PromptQueue opens a connector's queue. An engine makes the queue when a worker
-// registers.
+// PromptQueue opens a connector's queue. An engine makes the queue when a worker registers;
+// PromptQueue waits for that as long as ctx allows.
 func (c *Conn) PromptQueue(ctx context.Context, connector string) (*Queue, error) {
 	q := &Queue{conn: c, name: connector}
 	q.open = func(ctx context.Context) (jetstream.Consumer, error) {

@@ -22,15 +22,16 @@ const (
 	servedFor = 10 * time.Second
 )
 
-// Queue is a durable consumer that engines or workers share. Each message goes to one of
-// them, and to another one if it is not acknowledged in time.
+// Queue is a durable consumer that several processes, engines or workers, share. Each
+// message goes to one process, and to another if it is not acknowledged in time.
 type Queue struct {
 	conn     *Conn
 	consumer jetstream.Consumer
-	// open opens the consumer again, and makes it if it is missing and the role may.
+	// open opens the consumer again. If it is missing, open makes it, provided that the role
+	// has the right to.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
-	one  sync.Mutex // one delivery is handled at a time
+	one  sync.Mutex // held while handle processes a delivery
 
 	ackWait time.Duration
 	mu      sync.Mutex
@@ -65,11 +66,11 @@ func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstr
 	return q, nil
 }
 
-// Consume passes every delivery to handle, one after another, until stop is called.
-// handle must not block for long: pass long work on. Until a delivery is acknowledged,
-// Consume reports to the broker that it is in progress, so that another process gets it
-// only if this one stops. If the queue's leader is gone or its consumer is lost, Consume
-// notices within 2 × idleBeat and subscribes again until it succeeds.
+// Consume passes every delivery to handle, one after another, until stop is called. handle
+// must not block for long: leave long work to another goroutine. Until a delivery is
+// acknowledged, Consume reports to the broker that it is in progress, so that another
+// process gets the delivery only if this process stops. If the queue's leader is gone or its
+// consumer is lost, Consume notices within 2 × idleBeat and subscribes again.
 func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	first, err := q.pull(handle)
 	if err != nil {
@@ -87,11 +88,11 @@ func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
 	}, nil
 }
 
-// AckWait returns the time after the last sign of progress when a delivery goes to
-// another process.
+// AckWait returns how long after its last sign of progress an unacknowledged delivery goes
+// to another process.
 func (q *Queue) AckWait() time.Duration { return q.ackWait }
 
-// subscription is one subscription to a queue, with its first failure.
+// subscription is one subscription to a queue. failed gets its first failure.
 type subscription struct {
 	jetstream.ConsumeContext
 	failed chan error
@@ -121,8 +122,8 @@ func (q *Queue) pull(handle func(*Delivery)) (*subscription, error) {
 	return p, err
 }
 
-// drain stops fetching, and waits until the messages that were sent are handled, for at
-// most drainTimeout.
+// drain stops fetching, and waits, for at most drainTimeout, until the messages that the
+// server has sent are handled.
 func (p *subscription) drain() {
 	p.Drain()
 	select {
@@ -131,7 +132,7 @@ func (p *subscription) drain() {
 	}
 }
 
-// serve replaces each failed subscription by another until ctx ends. nats.go itself
+// serve replaces each failed subscription by a new one until ctx ends. nats.go itself
 // resubscribes only after some failures, and not if the consumer was deleted; it repeats
 // an unanswered pull only after missing heartbeats.
 func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Delivery)) {
@@ -222,19 +223,20 @@ func (q *Queue) extend() {
 	}
 }
 
-// Done acknowledges the message. If the acknowledgement is lost, the message comes again.
+// Done acknowledges the message. If the acknowledgement is lost, the broker delivers the
+// message again.
 func (d *Delivery) Done() {
 	d.queue.untrack(d)
 	_ = d.msg.Ack()
 }
 
-// Again requests another delivery of the message after a delay.
+// Again asks the broker to deliver the message again after a delay.
 func (d *Delivery) Again(after time.Duration) {
 	d.queue.untrack(d)
 	_ = d.msg.NakWithDelay(after)
 }
 
-// Refuse discards a message that can never be handled.
+// Refuse discards a message that can never be handled. The broker does not deliver it again.
 func (d *Delivery) Refuse() {
 	d.queue.untrack(d)
 	_ = d.msg.Term()

@@ -19,16 +19,16 @@ const (
 	// lockFilter matches a question's timer before and after it has fired.
 	lockFilter = "nod.v1.*."
 
-	// firedFor is how long a fired timer waits for an engine. If all engines are away for
-	// longer, the sweep finds its record.
+	// firedFor is how long a fired timer waits for an engine. If no engine runs for longer,
+	// the engines' sweep finds the timer's record.
 	firedFor = "1h"
 	// Retention is how long a decided record is kept.
 	Retention = 24 * time.Hour
 )
 
 // Records is the bucket pending_permissions: the record of each request, and in the same
-// stream its timer. A pending record has no TTL, because the server's marker of an expiry
-// would remove updates that it acknowledged shortly before.
+// stream its timer. A pending record has no TTL: the marker that the server writes when a
+// TTL expires would remove an update that it acknowledged shortly before.
 type Records struct{ *kvStream }
 
 // Entry is a record with the revision at which it was read.
@@ -45,8 +45,8 @@ func recordsConfig(replicas int) jetstream.StreamConfig {
 	return config
 }
 
-// Get reads a record. With ErrNotFound the entry has the revision for Create and
-// CreateDecided.
+// Get reads a record. With ErrNotFound it returns an entry without a record, but with the
+// revision that Create and CreateDecided need.
 func (r *Records) Get(ctx context.Context, key string) (Entry, error) {
 	val, err := r.get(ctx, key)
 	if err != nil {
@@ -60,14 +60,15 @@ func decodeEntry(key string, val storedValue) (Entry, error) {
 	if err := schemas.Load(val.data, &e.Record); err != nil {
 		return e, fmt.Errorf("read the record %s: %w: %w", key, ErrUnreadable, err)
 	}
-	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // a record of one call is stored without its waiter
+	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // the only waiter of a question is not stored
 		_, id := schemas.SplitKey(key)
 		rec.Waiters = []schemas.Waiter{{PendingID: id, Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}}
 	}
 	return e, nil
 }
 
-// Update writes a change that does not end the request.
+// Update writes a change that does not end the request. ErrMoved means that another write
+// came first.
 func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -76,11 +77,11 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, nil)
 }
 
-// Decide writes a record with its decision at the revision that was read: of concurrent
-// writers one succeeds and the others get ErrMoved. The same publish starts the record's
-// retention and cancels its timer. After ErrUnknown the decision may or may not be
-// stored, and Decide may be repeated: the decision's id shows whether it was this write
-// that was stored.
+// Decide writes a record with its decision if the record is still at the entry's revision:
+// one of several concurrent writers succeeds, and the others get ErrMoved. The same publish
+// starts the record's retention and cancels its timer. After ErrUnknown the decision may or
+// may not be stored; Decide may then be repeated, because the decision's id shows which
+// write was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -95,8 +96,8 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, header)
 }
 
-// Amend writes an addition to a decided record, and sets its remaining retention. It does
-// not change the timer, which may by now belong to an identical call.
+// Amend writes an addition to a decided record, and sets its remaining retention to kept.
+// It does not change the timer, which may by now belong to an identical call.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -112,7 +113,7 @@ func (r *Records) CreateDecided(ctx context.Context, e Entry) (uint64, error) {
 	return r.Amend(ctx, e, Retention)
 }
 
-// Named lists the keys of all kept records with this pending_id, in any session.
+// Named lists the keys of all stored records with this pending_id, in any session.
 func (r *Records) Named(ctx context.Context, pendingID string) ([]string, error) {
 	return r.keys(ctx, r.prefix, "*."+pendingID)
 }
@@ -125,8 +126,8 @@ func sessionFilter(session string) string {
 }
 
 // Outbox returns the queue that delivers every record's newest version, at least once, to
-// one of the engines, and to another one if it is not acknowledged within ackWait.
-// Versions that were replaced before their delivery are skipped.
+// one of the engines, and to another engine if it is not acknowledged within ackWait. A
+// version that is replaced before its delivery is skipped.
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",

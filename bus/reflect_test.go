@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A reflection is a harmless request whose reply subject is one to which the sender may
-// not publish: the reply arrives there with the rights of the replying service or server.
+// reflection is a harmless request whose reply subject is one to which the sender may not
+// publish: the reply is published there with the rights of the replying service or server.
 type reflection struct {
 	how   string
 	ask   func(t *testing.T, nc *nats.Conn, reply string)
@@ -41,7 +41,7 @@ func acknowledging(t *testing.T, nc *nats.Conn, reply string) {
 	require.NoError(t, nc.PublishRequest(prompt.Reply, reply, []byte("+ACK")))
 }
 
-// emptyPull empties the queue and fetches from it again.
+// emptyPull empties tg's queue and fetches from it again, with reply as the reply subject.
 func emptyPull(t *testing.T, nc *nats.Conn, reply string) {
 	for status := ""; status != "404"; {
 		prompt, err := nc.Request(nextOfTg, []byte(`{"no_wait":true}`), 5*time.Second)
@@ -57,8 +57,8 @@ func deliverTo(t *testing.T, nc *nats.Conn, target string) {
 		`"config":{"name":"x","deliver_subject":%q,"deliver_policy":"all","ack_policy":"none"}}`, target)))
 }
 
-// reflectionsOfAWorker returns the requests that a worker may send, with subjects that
-// the replies must not reach.
+// reflectionsOfAWorker returns the requests that a worker may send to the server, with
+// subjects that the replies must not reach.
 func reflectionsOfAWorker() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -124,8 +124,8 @@ func TestNobodyReflectsOntoTheStores(t *testing.T) {
 	}
 }
 
-// serveEngine replies to every request with an answer message, as no engine does. On an
-// answer subject, an engine would accept that message.
+// serveEngine replies to every request with an answer message, which a real engine never
+// does. If that reply reached an answer subject, an engine would accept it.
 func (g *guarded) serveEngine() *nats.Conn {
 	g.t.Helper()
 	nc := g.as(asEngine)
@@ -138,7 +138,7 @@ func (g *guarded) serveEngine() *nats.Conn {
 	return nc
 }
 
-// listen subscribes to subject.
+// listen connects as id and subscribes to subject.
 func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscription) {
 	g.t.Helper()
 	nc := g.as(id)
@@ -149,8 +149,8 @@ func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscri
 	return nc, sub
 }
 
-// A request with a foreign reply subject cannot make an engine reply on a subject where
-// the engine has no rights.
+// A request with a chosen reply subject cannot make an engine reply on a subject to which
+// the engine may not publish.
 func TestEngineIsNotMadeToSpeakForOthers(t *testing.T) {
 	for _, target := range []string{theAnswer, "nod.v1.request.bob.s.7", "nod.v1.manage.terminal.settings"} {
 		t.Run(target, func(t *testing.T) {
@@ -196,8 +196,8 @@ func TestOwnReplyStopsWhatRightsCannot(t *testing.T) {
 	require.False(t, roles.OwnReply("nod.v1.request.ada.s.9", theDecision))
 }
 
-// A worker can still direct the server's replies and its own prompts to subjects with
-// handlers. None of these messages has the type that the handlers expect.
+// A worker can still direct the server's replies and its own prompts to subjects that an
+// engine or agent handles. These messages never have the type that the handler expects.
 func TestWhatAWorkerReflectsInEdgeIsNoMessageOfNods(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine, tg := g.jetstream(asEngineStore), g.as(asTg)

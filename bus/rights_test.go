@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// rightsTable has the publish and subscribe rights of each role, written a second time
-// independently of the code. Every role is tried on the subjects of all roles, and on
-// forbidden ones.
+// rightsTable has the publish and subscribe rights of each role, written independently of
+// the code. The test tries every role on the subjects of all roles, and on the subjects that
+// no role has.
 var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	asAda: {
 		pub: `nod.v1.request.ada.s.1 nod.v1.withdraw.ada.s.1 nod.v1.await.ada nod.v1.grant.ada nod.v1.gate.ada nod.v1.passed.ada
@@ -102,7 +102,7 @@ var rightsTable = map[roles.ID]struct{ pub, sub string }{
 	},
 }
 
-// Subjects that only the owner of the stores may use.
+// Subjects that only the role owner-store may use.
 const (
 	nobodyPublishes = `nod.v1.due.s.1 nod.v1.request.ada.s nod.v1.request.ada.s.1.2 nod.v1.answer.mallory.s.1
 		$JS.API.STREAM.DELETE.permission_prompts $JS.API.STREAM.DELETE.KV_pending_permissions

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Run is run.json: the address of a data directory's server while it runs.
+// Run is the content of run.json, which exists while a server runs on a data directory.
 type Run struct {
 	URL     string    `json:"url"`
 	PID     int       `json:"pid"`
@@ -73,8 +73,8 @@ func removeRun(dir string) error {
 	return nil
 }
 
-// alive reports whether a process with this pid exists, of any user. That may be another
-// process with a reused pid; then connecting fails.
+// alive reports whether any user's process has this pid. It may be another program that got
+// the pid after nod ended; then connecting fails.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,9 +12,9 @@ import (
 )
 
 const (
-	// barrierSubject is the subject of a scan's barrier: a message that the scan writes,
-	// and that follows everything it must read. Its one token cannot be the key of a
-	// record, which has two.
+	// barrierSubject is the subject of a scan's barrier: a message that the scan writes
+	// first, so that every message it must read precedes the barrier. The subject cannot be
+	// that of a record, whose key has two tokens.
 	barrierSubject = recordPrefix + "barrier"
 
 	// scanBatch is the number of records that a scan fetches at a time.
@@ -27,9 +28,9 @@ const (
 	clockSkew = time.Minute
 )
 
-// Found is a record in a scan: its key and its place in the stream. Decided means that
-// the record had a retention time, which starts with the decision. A record without it
-// may have been decided since.
+// Found is a record in a scan: its key and its place in the stream. Decided means that the
+// record has a retention time, which only decided records have. A record that is not
+// Decided may have been decided since.
 type Found struct {
 	Key      string
 	Revision uint64
@@ -37,35 +38,37 @@ type Found struct {
 }
 
 // Scan calls f for the records of a session, or of all sessions if session is empty, in
-// the order of their last writes, starting after the revision after. It ends when f
-// returns false, or when there are no more records.
+// the order of their last writes, starting with the first revision greater than after. It
+// ends when f returns false, or when there are no more records.
 //
-// It finds every record whose last write was acknowledged before the scan began,
-// whichever replica serves it. A record that is written during the scan may be found at
-// both revisions. A replica may be older than the leader: read a record before acting on
-// it. Scan reads no payloads, costs the server no list of subjects, and tries again after
+// Scan finds every record whose last write was acknowledged before the scan began,
+// whichever replica it reads. A record that is written during the scan may be found at both
+// revisions. A replica may be older than the leader: read a record before acting on it.
+// Scan reads no payloads, does not make the server list subjects, and tries again after
 // every failure for as long as ctx allows.
 func (r *Records) Scan(ctx context.Context, session string, after uint64, f func(Found) (more bool)) error {
 	return r.scan(ctx, &scan{filter: r.prefix + sessionFilter(session), last: after, found: f})
 }
 
 // ChangedSince returns the current records of a session that were written at or after a
-// time of the broker's clock. It guarantees and costs what Scan does.
+// time of the broker's clock, in the order of their writes. It guarantees what Scan does.
 func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
 	filter := r.prefix + sessionFilter(session)
 	if none, err := r.isEmpty(ctx, filter); err != nil || none { // most sessions have no records
 		return nil, err
 	}
-	keys := map[string]bool{} // a record may be found at two revisions
+	var keys []string
 	err := r.scan(ctx, &scan{filter: filter, since: since, found: func(f Found) bool {
-		keys[f.Key] = true
+		if !slices.Contains(keys, f.Key) { // a record may be found at two revisions
+			keys = append(keys, f.Key)
+		}
 		return true
 	}})
 	if err != nil {
 		return nil, err
 	}
 	var changed []Entry
-	for key := range keys {
+	for _, key := range keys {
 		entry, err := r.Get(ctx, key)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnreadable) {
 			continue
@@ -101,18 +104,19 @@ func (r *Records) scan(ctx context.Context, s *scan) error {
 	}
 }
 
-// scan is one walk through the stream of the records, with one consumer after another.
+// scan is one walk through the stream of the records. It uses a new consumer after each
+// failure.
 type scan struct {
 	records *Records
 	filter  string
 	found   func(Found) bool
 	since   time.Time // older messages are skipped
-	barrier uint64    // the scan is complete only after this sequence
+	barrier uint64    // the sequence of the barrier, before which the scan is not complete; 0 without one
 	last    uint64    // the sequence of the last message read
 }
 
-// setBarrier writes the barrier, if the stream has several replicas. A replica that
-// delivers it has delivered everything that was acknowledged before.
+// setBarrier writes the barrier if the stream has several replicas. A replica that delivers
+// the barrier has delivered every message that was acknowledged before.
 func (s *scan) setBarrier(ctx context.Context) error {
 	if s.records.stream.CachedInfo().Config.Replicas <= 1 {
 		return nil

@@ -15,10 +15,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Call is one request to a service. Its handler must reply exactly once, at any time and
-// from any goroutine; a second reply is dropped.
+// Call is one request to a service. The handler must reply once, at any time and from any
+// goroutine; further replies are dropped.
 type Call struct {
-	Tokens []string // the tokens of the subject after the endpoint's verb; all are valid ids
+	Tokens []string // the subject's tokens after the endpoint's verb; all are valid ids
 	Data   []byte
 
 	req      micro.Request
@@ -27,7 +27,7 @@ type Call struct {
 	log      *slog.Logger
 }
 
-// Reply replies with v.
+// Reply replies with v, or with INTERNAL_ERROR if v cannot be encoded.
 func (c *Call) Reply(v any) {
 	if !c.answered.CompareAndSwap(false, true) {
 		return
@@ -66,7 +66,7 @@ func toWireError(err error) *schemas.Error {
 	return schemas.Errorf(schemas.CodeInternal, "an internal error of nod; its log has the details")
 }
 
-// transient reports whether an error may disappear on a retry.
+// transient reports whether a retry of the call may succeed.
 func transient(err error) bool {
 	for _, t := range []error{
 		context.DeadlineExceeded, context.Canceled, ErrUnknown, ErrMoved,
@@ -86,13 +86,16 @@ type Endpoint struct {
 	Verb string // after "nod.v1."
 	// Tokens is the number of ids after the verb.
 	Tokens int
+	// Handle gets the endpoint's calls one after another. It must not block; it may
+	// reply later.
 	Handle func(*Call)
 }
 
 // ServiceOptions describe a service.
 type ServiceOptions struct {
 	Name, Version, Description string
-	// Open is the largest number of calls without a reply; further calls get UNAVAILABLE.
+	// Open is the largest number of calls that wait for a reply; further calls get
+	// UNAVAILABLE.
 	Open int
 	// Stats returns data that is added to the service's statistics.
 	Stats func() any
@@ -140,7 +143,7 @@ func (s *Service) ID() string { return s.svc.Info().ID }
 // accept passes a call to its endpoint's handler, or refuses it with an error at once.
 func (s *Service) accept(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
-	if !s.replies(r) { // checked first: not even an error may be sent there
+	if !s.replies(r) { // checked first, because an error must not be sent to that subject either
 		s.log.Warn("bus: a call was dropped, because its reply would not go to an inbox of its asker", "subject", r.Subject())
 		return
 	}
@@ -165,9 +168,9 @@ func (s *Service) accept(e Endpoint, r micro.Request) {
 	e.Handle(call)
 }
 
-// replies reports whether the reply subject is an inbox of the asker. On any other
-// subject, the reply could be taken for another message. On an open server, clients have
-// no identities, and any inbox is accepted.
+// replies reports whether the reply subject is an inbox of the caller. On any other subject,
+// the reply could pass as a different message, such as a decision. On a server without
+// credentials, callers have no identities, and any inbox is accepted.
 func (s *Service) replies(r micro.Request) bool {
 	if s.anybody {
 		return strings.HasPrefix(r.Reply(), "_INBOX.")

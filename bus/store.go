@@ -14,20 +14,20 @@ import (
 
 // Store is the engines' whole persistent state: the records with their timers, the
 // sessions, the presence of clients and workers, the shown prompts, the settings, and the
-// log. Every write is a compare-and-set, and every read sees all writes that were
-// acknowledged before it.
+// log. Every write to a bucket is a compare-and-set. A read of a key sees all writes that
+// were acknowledged before it, except as Bucket.Confirm describes.
 type Store struct {
 	Records  *Records
-	Sessions *Bucket // session.<session_id>
-	Presence *Bucket // leases: lock.<session>, client.<session>.<client>, worker.<connector>.<worker>
-	Shown    *Bucket // <connector>.<recipient>.<key>
-	Settings *Bucket // settings, frozen
+	Sessions *Bucket // sessions and standing answers
+	Presence *Bucket // leases: clients, workers, input locks, active sessions, engines
+	Shown    *Bucket // messages that show prompts, and the claims on them
+	Settings *Bucket // settings, freezes, pairing and login codes
 	Log      *Log
 
 	conn *Conn
 }
 
-// OpenStore opens the stores, and makes the missing ones with this many replicas.
+// OpenStore opens the stores, and makes missing stores with this number of replicas.
 // Existing stores keep their replicas and limits; only their direct reads are switched on
 // or off (see allowDirect). It waits, as long as ctx allows, for JetStream to be ready.
 func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
@@ -58,11 +58,11 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	for _, b := range []struct {
 		into  **Bucket
 		name  string
-		async bool // do not wait for the disk: the contents can be rebuilt
+		async bool // acknowledge a write before it is on disk; for contents that may be lost
 	}{
 		{&s.Sessions, "permission_sessions", false},
 		{&s.Presence, "client_presence", true},
-		{&s.Shown, "shown_prompts", false}, // after a lost claim a prompt would be shown twice, unmarked
+		{&s.Shown, "shown_prompts", false}, // if a claim were lost, a prompt could be shown twice without its notice of a repeat
 		{&s.Settings, "permission_settings", false},
 	} {
 		k, err := open(bucketConfig(b.name, b.async, replicas), "$KV."+b.name+".")
@@ -77,8 +77,8 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	return s, nil
 }
 
-// stream opens a stream, and makes it if it is missing. It waits for another engine or an
-// election as long as ctx allows.
+// stream opens a stream, and makes it if it is missing. As long as ctx allows, it waits for
+// another engine that is making the stream, or for the election of a leader.
 func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
@@ -102,7 +102,7 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig) (jetst
 	}
 }
 
-// codeNoReplicas: a server without a cluster cannot make replicas.
+// codeNoReplicas is the error of a server without a cluster, which cannot make replicas.
 const codeNoReplicas jetstream.ErrorCode = 10074
 
 func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfig {
@@ -122,14 +122,15 @@ func bucketConfig(bucket string, async bool, replicas int) jetstream.StreamConfi
 	return config
 }
 
-// Bucket is a KV bucket of nouns (message structs of package schemas).
+// Bucket is a KV bucket. Its values are messages of package schemas, except those that
+// PutDocument writes.
 type Bucket struct {
 	*kvStream
 	confirms *actionGroup
 }
 
-// Get reads the noun under key into v and returns its revision. With ErrNotFound it
-// returns the revision with which Put creates it.
+// Get reads the value of key into v and returns its revision. With ErrNotFound it returns
+// the revision with which Put creates the key.
 func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, err error) {
 	val, err := b.get(ctx, key)
 	if err != nil {
@@ -141,8 +142,9 @@ func (b *Bucket) Get(ctx context.Context, key string, v any) (revision uint64, e
 	return val.revision, nil
 }
 
-// Put writes v under key if the key is still at revision. With a lease, the broker
-// removes it after that time. ErrMoved means that another write came first.
+// Put writes v under key if the key is still at revision, and returns the new revision. If
+// lease is not 0, the broker removes the value after that time. ErrMoved means that another
+// write came first.
 func (b *Bucket) Put(ctx context.Context, key string, v any, revision uint64, lease time.Duration) (uint64, error) {
 	data, err := schemas.Encode(v)
 	if err != nil {
@@ -155,31 +157,32 @@ func (b *Bucket) Put(ctx context.Context, key string, v any, revision uint64, le
 	return b.put(ctx, key, data, revision, header)
 }
 
-// Document reads the bytes under key, which need not be a noun.
+// Document reads the bytes under key, which need not be a message of package schemas.
 func (b *Bucket) Document(ctx context.Context, key string) (data []byte, revision uint64, err error) {
 	val, err := b.get(ctx, key)
 	return val.data, val.revision, err
 }
 
-// PutDocument writes bytes under key if the key is still at revision.
+// PutDocument writes bytes under key if the key is still at revision, and returns the new
+// revision. ErrMoved means that another write came first.
 func (b *Bucket) PutDocument(ctx context.Context, key string, data []byte, revision uint64) (uint64, error) {
 	return b.put(ctx, key, data, revision, nil)
 }
 
-// Remove deletes key if it is still at revision.
+// Remove deletes key if it is still at revision; otherwise it returns ErrMoved.
 func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error {
 	return b.remove(ctx, key, revision)
 }
 
-// Listed lists the keys that match a filter such as "agent.*", in no order. A removed key
-// may still be listed for a while.
+// Listed lists the keys that match a filter such as "agent.*", in no particular order. A
+// removed key is still listed for up to a minute.
 func (b *Bucket) Listed(ctx context.Context, filter string) ([]string, error) {
 	return b.keys(ctx, b.prefix, filter)
 }
 
 // NewestOf returns the revision of the last write or removal among the keys that match a
-// filter such as "standing.session.S.*", or 0 if there is neither. If it is unchanged,
-// the values read earlier from these keys are still current, except those that have
+// filter such as "standing.session.S.*", or 0 if there was no write or removal. If this
+// revision is unchanged, values that were read earlier are still current, unless they have
 // expired.
 func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	val, err := b.last(ctx, b.prefix+filter)
@@ -189,8 +192,8 @@ func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	return val.revision, err
 }
 
-// Keys lists the keys that match a filter such as "worker.tg.*". It reads each key,
-// because a removed key is listed for a while: keep the filter narrow.
+// Keys lists the existing keys that match a filter such as "worker.tg.*". It reads each
+// listed key, because the list may contain removed ones: keep the filter narrow.
 func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
 	listed, err := b.keys(ctx, b.prefix, filter)
 	if err != nil {
@@ -210,11 +213,12 @@ func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
 	return keys, nil
 }
 
-// Watch calls changed whenever a key of the bucket may have changed since the store was
-// opened, until ctx ends. Its consumer is made anew after every failure; it therefore
-// starts at a revision, because one that started at new messages would skip the changes
-// before. Reports are late while the bus is unreachable, and expired keys are not
-// reported: read the bucket at intervals as well.
+// Watch returns at once, and then calls changed, one call at a time, for each key that was
+// written or removed since the store was opened, until ctx ends. It skips a write that is
+// replaced before its report. Reports are late while the bus is unreachable, and expired
+// keys are not reported: read the bucket at intervals as well. nats.go makes a new consumer
+// after every failure. The consumer starts at a fixed revision, because a consumer that
+// starts at new messages would skip the changes during the failure.
 func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision uint64)) error {
 	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: b.stream.CachedInfo().State.LastSeq + 1, HeadersOnly: true,

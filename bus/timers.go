@@ -13,17 +13,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Create stores a pending record and its timer. It arms the timer first, because that is
-// the lock by which identical calls share one question. ErrHeld means that another
-// request holds the lock; then nothing was stored. ErrMoved means that the record is not
-// at the entry's revision; then the timer may be armed, but has no effect, because it is
-// not the stored record's.
+// Create stores a pending record and its timer. It arms the timer first, because the
+// timer's subject is the lock by which identical calls share one question. ErrHeld means
+// that another request holds the lock; then nothing was stored. ErrMoved means that the
+// record is not at the entry's revision; the timer may then be armed, but has no effect,
+// because it does not belong to the stored record.
 func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 	return r.TakeOver(ctx, e, 0)
 }
 
-// TakeOver is Create for a request that takes the lock from a holder that is no longer a
-// question. revision is the one that Holder returned.
+// TakeOver is Create for a request that takes the lock from a request that is no longer a
+// question. revision is Held.Revision, as Holder returned it.
 func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -40,8 +40,8 @@ func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint6
 	return seq, err
 }
 
-// lock arms the entry's timer if its subject is at revision. fresh is false if this
-// request already holds the lock, by an earlier try or through another engine.
+// lock arms the entry's timer if the timer's subject is at revision. fresh is false if this
+// request already holds the lock, from an earlier try or through another engine.
 func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bool, err error) {
 	msg, err := timerMsg(e)
 	if err != nil {
@@ -82,9 +82,9 @@ type Held struct {
 	At        time.Time
 }
 
-// Holder returns the request that holds the lock of the entry's calls. That request may
-// already be decided, because a fired timer is kept for a while, or its record may not be
-// stored yet.
+// Holder returns the request that holds the lock of the calls identical to the entry's. That
+// request may already be decided, because a fired timer is kept for a while; or its record
+// may not be stored yet.
 func (r *Records) Holder(ctx context.Context, e *Entry) (Held, error) {
 	val, err := r.last(ctx, lockFilter+timerToken(e))
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -103,14 +103,14 @@ func timerToken(e *Entry) string {
 	return schemas.Key(session, id)
 }
 
-// Arm makes the record's timer fire no later than its next event. A timer for the same
-// time or an earlier one stays: the engine that handles its early firing arms it again.
-// ErrHeld means that the timer belongs to another request.
+// Arm makes the record's timer fire no later than the record's next event. A timer that is
+// armed for the same time or earlier stays: the engine that handles the early firing arms it
+// again. ErrHeld means that the timer belongs to another request.
 func (r *Records) Arm(ctx context.Context, e *Entry) error {
 	return r.rearm(ctx, e, func(armed timer) bool { return !armed.At.After(e.Record.NextEvent.At) })
 }
 
-// Rearm replaces the timer by one for the next event.
+// Rearm arms the record's timer for exactly its next event, which may be later than before.
 func (r *Records) Rearm(ctx context.Context, e *Entry) error {
 	return r.rearm(ctx, e, func(timer) bool { return false })
 }
@@ -148,7 +148,7 @@ func (r *Records) Armed(ctx context.Context, e *Entry) (schemas.Event, error) {
 	if err != nil {
 		return schemas.Event{}, err
 	}
-	t, _ := timerOf(val.data) // without a timer it is the zero event
+	t, _ := timerOf(val.data) // the zero timer if the data is no timer
 	if !t.of(e) {
 		return schemas.Event{}, ErrNotFound
 	}
@@ -191,15 +191,15 @@ func timerOf(data []byte) (timer, bool) {
 	return t, err == nil && !t.At.IsZero()
 }
 
-// Pending lists the keys of the questions with an armed timer, of a session or, if
-// session is empty, of all. A question is not listed while its timer has fired or is
-// lost: do not base decisions on this list.
+// Pending lists the keys of a session's questions with an armed timer, or of all sessions'
+// if session is empty. A question whose timer has fired or is lost is missing: do not base
+// decisions on this list.
 func (r *Records) Pending(ctx context.Context, session string) ([]string, error) {
 	return r.timed(ctx, timerPrefix, session)
 }
 
-// FiredOf lists the keys of a session's questions whose timers have fired within
-// firedFor. Most of them have been decided since.
+// FiredOf lists the keys of a session's questions whose timers fired less than firedFor
+// ago. Most of these questions have been decided since.
 func (r *Records) FiredOf(ctx context.Context, session string) ([]string, error) {
 	return r.timed(ctx, duePrefix, session)
 }
@@ -246,15 +246,15 @@ func (r *Records) timers(ctx context.Context, prefix, session string) ([]string,
 	return r.keys(ctx, prefix, sessionFilter(session))
 }
 
-// questionMark starts each QuestionToken. No pending_id contains it.
+// questionMark is the prefix of every QuestionToken. No pending_id contains it.
 const questionMark = "="
 
-// QuestionToken returns the token of a question's timer for a digest of its calls. It is
-// not a valid pending_id, so that no agent can name it.
+// QuestionToken returns the subject token of the timer that identical calls with this digest
+// share. It is not a valid pending_id, so that no request can have it as its id.
 func QuestionToken(digest string) string { return questionMark + digest }
 
 // Due returns the queue that delivers every fired timer to one of the engines, and to
-// another one if it is not acknowledged within ackWait.
+// another engine if it is not acknowledged within ackWait.
 func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-clock",
@@ -284,6 +284,6 @@ type Fired struct {
 	token string
 }
 
-// Of reports whether the timer belongs to the entry. It does not if the entry is no
-// longer the question of its calls.
+// Of reports whether the timer belongs to the entry. It no longer does if the entry has
+// joined another question.
 func (f Fired) Of(e *Entry) bool { return f.token == timerToken(e) && e.Record.Joined == "" }

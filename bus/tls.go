@@ -25,7 +25,7 @@ import (
 )
 
 // tlsName is the name in every embedded server's certificate, whatever the server's
-// address. Each server has its own authority, so that the name need not be unique.
+// address. It need not be unique, because each server has its own authority.
 const tlsName = "nod"
 
 // tlsWithin is the time limit of a TLS handshake.
@@ -45,8 +45,8 @@ func speaksTLS(dataDir, host string) bool {
 	return !local || !errors.Is(err, fs.ErrNotExist)
 }
 
-// authority returns a data directory's own certificate authority. It makes the file with
-// the certificate and the key if there is none.
+// authority returns a data directory's own certificate authority. If there is none, it makes
+// a file with a new certificate and its key.
 func authority(dataDir string) (tls.Certificate, error) {
 	path := caPath(dataDir)
 	text, err := os.ReadFile(path)
@@ -114,14 +114,15 @@ func certify(template *x509.Certificate, ca *tls.Certificate) (*ecdsa.PrivateKey
 	return key, der, err
 }
 
-// serverTLS makes the TLS configuration of an embedded server, with a certificate for
-// this run.
+// serverTLS makes the TLS configuration of an embedded server, with a new certificate for
+// each start.
 func serverTLS(dataDir string) (*tls.Config, error) {
 	ca, err := authority(dataDir)
 	if err != nil {
 		return nil, err
 	}
-	// The names besides tlsName are for NATS's own tools on this machine.
+	// nod's clients check only tlsName. The other names are for NATS's own tools on this
+	// machine.
 	key, der, err := certify(&x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: tlsName},
 		DNSNames: []string{tlsName, "localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
@@ -134,8 +135,8 @@ func serverTLS(dataDir string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, nil
 }
 
-// trustAuthority makes a client trust the server's own authority for TLS. The authority
-// is read at each connection, because after a restart the server may have another one.
+// trustAuthority makes a client trust the server's own authority for TLS. The client reads
+// the authority at each connection, because the server may have another one after a restart.
 func trustAuthority(authority func() ([]byte, error)) nats.Option {
 	return func(o *nats.Options) error {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, ServerName: tlsName}

@@ -15,8 +15,8 @@ import (
 // backups are ever removed from it.
 const backups = "backups"
 
-// notData names the entries of a data directory that a backup leaves out: files
-// that nod makes anew, and files that describe the state of the data.
+// notData names the entries of a data directory that a backup leaves out: the
+// backups, the logs, the file with the data's format, and files that nod makes anew.
 var notData = []string{backups, formatName, "lock", "run.json", "launcher", "logs"}
 
 // backUp copies the data of a directory into a new folder under backups and returns
@@ -37,7 +37,7 @@ func backUp(dir string, format int) (string, error) {
 	return path, syncDir(at)
 }
 
-// restore replaces the data of a directory by that of a backup.
+// restore replaces a directory's data with the data of a backup.
 func restore(dir, backup string) error {
 	if _, err := os.Stat(backup); err != nil {
 		return err
@@ -143,8 +143,8 @@ func writeSynced(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes new names in a directory survive a power cut, if the system can
-// sync directories.
+// syncDir writes new file names in a directory to disk, so that they survive a
+// power cut, if the system can sync directories.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

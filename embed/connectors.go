@@ -16,7 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// channels are the people connectors. A new one is one package and one line here.
+// channels are the people connectors. A new connector needs its own package and
+// one line here.
 var channels = []people.Channel{
 	telegram.Channel,
 }
@@ -60,7 +61,7 @@ func ChannelNames() []string {
 	return names
 }
 
-// Work starts a worker of one of the Channels by the settings in force. conn must
+// Work starts a worker of one of the Channels with the settings in force. conn must
 // have the connector's key. If the settings do not name the channel or lack a
 // value, the error is one line that says how to fix it. The caller must Stop the
 // worker.
@@ -88,9 +89,9 @@ func Work(ctx context.Context, sys *actors.System, conn *bus.Conn, name string, 
 // checker is a carrier that can test whether its channel can be reached.
 type checker interface{ Check(context.Context) error }
 
-// Reach tries to reach each of the Channels that the settings name, from this
-// process. The result has an error for each that cannot be reached, and nil for
-// the others.
+// Reach tries, from this process, to reach each of the Channels that the settings
+// name. The result has an entry for each of these: the error, or nil if the
+// channel can be reached or offers no test.
 func Reach(ctx context.Context, c schemas.Connectors, log *slog.Logger) map[string]error {
 	reached := map[string]error{}
 	for _, ch := range channels {
@@ -112,8 +113,9 @@ type worker struct {
 	conn *bus.Conn
 }
 
-// startWorkers starts a worker for each connector that the settings name. If one
-// cannot start, the error is logged and the others start: people can answer there.
+// startWorkers starts a worker for each connector that the settings name. If a
+// worker cannot start, startWorkers logs the error and goes on, so that people can
+// answer on the other channels.
 func (n *Nod) startWorkers(ctx context.Context) error {
 	s, err := n.engine.Settings(ctx)
 	if err != nil {

@@ -40,11 +40,11 @@ type Options struct {
 	URL, Creds, StoreCreds string
 	// Replicas is the number of replicas of each store on a cluster; 0 means 1.
 	Replicas int
-	// Wait bounds the attempts to reach URL.
+	// Wait is how long Start tries to reach URL; 0 tries once.
 	Wait time.Duration
-	// Settings is the content of a settings.json to apply. With nil the applied
-	// settings stay in force; at the very first start nod then applies settings that
-	// let this user answer at the terminal and on the web.
+	// Settings is the content of a settings.json to apply. If it is nil, the settings
+	// in force stay, and the very first start applies empty settings. Settings without
+	// approvers get this user as the approver; see WithApprovers.
 	Settings []byte
 	// KeepSettings applies no settings, not even at the very first start.
 	KeepSettings bool
@@ -110,8 +110,8 @@ func (n *Nod) start(ctx context.Context) error {
 		}
 	}
 	n.system = actors.NewSystem(o.Log)
-	host, _ := os.Hostname()    // if unknown, the rules ask
-	home, _ := os.UserHomeDir() // if unknown, the rules ask
+	host, _ := os.Hostname()    // if unknown, rules that need it ask
+	home, _ := os.UserHomeDir() // if unknown, rules that need it ask
 	own, err := ownFiles(o.DataDir)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range ChannelNames() {
-		ids = append(ids, roles.ConnectorID(name)) // settings may name the channel while the server runs
+		ids = append(ids, roles.ConnectorID(name)) // before settings name the channel: the server reads keys only at its start
 	}
 	if err := n.keys.Ensure(ids...); err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (n *Nod) connect(ctx context.Context, id roles.ID, creds string) (*bus.Conn
 
 // Connect opens a new connection in a role; the caller must Close it. If
 // Options.URL names servers that require credentials, the data directory must
-// hold that role's key.
+// contain that role's key.
 func (n *Nod) Connect(ctx context.Context, id roles.ID) (*bus.Conn, error) {
 	if n.server != nil || n.Open() {
 		return n.connect(ctx, id, "")
@@ -223,8 +223,8 @@ func (n *Nod) Settings(ctx context.Context) (schemas.Settings, error) { return n
 // client can answer.
 func (n *Nod) Open() bool { return n.edge.Open() }
 
-// applySettings applies Options.Settings. If these are nil, it applies the first
-// settings, but only at the very first start.
+// applySettings applies Options.Settings. If these are nil, it applies empty settings
+// at the very first start, and nothing later.
 func (n *Nod) applySettings(ctx context.Context) error {
 	if n.opts.KeepSettings {
 		return nil
@@ -266,9 +266,9 @@ func WithApprovers(data []byte) ([]byte, error) {
 	return schemas.Encode(s)
 }
 
-// Stop stops the connectors, answers every open call, and then stops the engine,
-// the connections and the server. Stored requests stay as they are. ctx bounds the
-// time for it.
+// Stop stops the connectors, replies to every open call, and then stops the engine,
+// the connections and the server. Stored requests stay as they are. ctx limits how
+// long Stop waits for open calls and for work in progress.
 func (n *Nod) Stop(ctx context.Context) error {
 	errs := []error{n.stopWeb(ctx), n.stopWorkers(ctx)}
 	if n.engine != nil {

@@ -11,39 +11,41 @@ import (
 	"path/filepath"
 )
 
-// A step brings a data directory from one format to the next. No nod runs on the
-// directory meanwhile. If a step fails or is interrupted, the backup is restored
-// before another try, so a step always starts from whole data.
+// A step brings a data directory from one format to the next, while no nod runs on
+// the directory. If a step fails or is interrupted, nod restores the backup before
+// it tries again, so a step never sees half-changed data.
 type step struct {
 	what string // its effect, for messages: "to …"
 	do   func(ctx context.Context, dir string) error
 }
 
-// steps lists all steps; the first leads from format 1 to 2. A change needs a step
-// if an older nod would misread the data, and none if it would ignore the change.
+// steps lists all steps; the first leads from format 1 to 2. A change of the data
+// needs a step if an older nod would misread the new data, and no step if an older
+// nod would ignore the change.
 func steps() []step { return nil }
 
-// formatName is the file that holds a data directory's format.
+// formatName is the file that contains a data directory's format.
 const formatName = "format.json"
 
-// format is the content of that file. A directory without the file is new, or is
-// of format 1 and older than the file.
+// format is the content of format.json. A directory without the file is new, or it
+// has format 1 and is from before nod wrote the file.
 type format struct {
 	Format int    `json:"format"`
 	Nod    string `json:"nod"` // the version that wrote it
-	// Backup is set while steps run: the backup to restore if they do not complete.
+	// Backup is the folder to restore if the steps do not complete; empty unless
+	// steps run.
 	Backup string `json:"backup,omitempty"`
 }
 
-// DataFormat returns the format of a data directory, or 0 if there is none at dir.
+// DataFormat returns the format of a data directory, or 0 if dir contains no data.
 func DataFormat(dir string) (int, error) {
 	f, err := readFormat(dir, 0)
 	return f.Format, err
 }
 
-// openData backs up a data directory of an older format and brings it to the newest
-// format, to which the steps lead. It refuses a newer format. If a step fails, it
-// restores the backup. Either error is one line.
+// openData brings a data directory of an older format to the format to which the
+// steps lead, after a backup. It refuses a directory of a newer format. If a step
+// fails, it restores the backup. Errors are one line.
 func openData(ctx context.Context, dir, version string, steps []step, log *slog.Logger) error {
 	current := len(steps) + 1
 	f, err := readFormat(dir, current)
@@ -126,7 +128,8 @@ func readFormat(dir string, current int) (format, error) {
 	return f, nil
 }
 
-// write replaces the file atomically and on disk; after an error the old one stays.
+// write replaces format.json atomically, and returns once it is on disk. After an
+// error the old file stays.
 func (f format) write(dir string) error {
 	data, err := json.Marshal(f)
 	if err == nil {

@@ -22,7 +22,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// up starts a nod of this version on a data directory.
+// up starts a nod of version 0.5.0 on a data directory.
 func up(t *testing.T, dir string) (*Nod, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -30,7 +30,7 @@ func up(t *testing.T, dir string) (*Nod, error) {
 	return Start(ctx, Options{DataDir: dir, Version: "0.5.0", SyncInterval: time.Second})
 }
 
-// lived makes a data directory of a nod that ran, with a pending question.
+// lived makes a data directory on which a nod ran, with a pending request.
 func lived(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -54,7 +54,7 @@ func lived(t *testing.T) string {
 	return dir
 }
 
-// stillWaits checks that nod runs on the directory and the question is pending.
+// stillWaits checks that nod runs on the directory and that the request is pending.
 func stillWaits(t *testing.T, dir string) {
 	t.Helper()
 	n, err := up(t, dir)
@@ -164,8 +164,8 @@ func TestAStepThatFailsChangesNothing(t *testing.T) {
 	stillWaits(t, dir)
 }
 
-// A nod that dies in the middle of a step leaves a mark. The next nod restores the
-// backup first, whether or not it knows the step.
+// A nod that dies in the middle of a step leaves the backup's path in format.json.
+// The next nod restores the backup first, even if it does not have the step.
 func TestAMigrationThatWasInterrupted(t *testing.T) {
 	for name, next := range map[string][]step{
 		"the newer nod comes again": {move("nats", "streams")},

@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// HTTPAgent returns an agent for the HTTP API: clients with the token ask as that
-// agent. conn must have the agent's key. done releases the agent and leaves conn
-// open.
+// HTTPAgent returns an agent for the HTTP API. Clients with the token send requests
+// as that agent. conn must have the agent's key. done releases the agent and leaves
+// conn open.
 func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()) {
 	asker := bus.NewAsker(conn, name)
 	over := httpNod{conn, asker}
@@ -20,13 +20,13 @@ func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()
 }
 
 const (
-	// httpFinds bounds the attempts to read a request's state while the engine does
-	// not reply.
+	// httpFinds is the shortest time for which Await tries to read a request's state
+	// while the engine does not reply.
 	httpFinds = 15 * time.Second
-	// hookReaches bounds the attempts of a hook to reach nod. Like the command, the
-	// hook does not wait until nod is started.
+	// hookReaches is how long a hook over HTTP tries to reach nod. Like the command
+	// nod hook, it does not wait until nod is started.
 	hookReaches = 3 * time.Second
-	// hookHandsIn bounds the attempts of a hook to have its request stored.
+	// hookHandsIn is how long a hook tries to have its request stored.
 	hookHandsIn = 15 * time.Second
 )
 

@@ -41,13 +41,14 @@ func OpenWeb(ctx context.Context, sys *actors.System, conn *bus.Conn, o web.Opti
 	return &Web{server, viewer}, nil
 }
 
-// Stop stops the inbox.
+// Stop stops the inbox and its viewer.
 func (w *Web) Stop(ctx context.Context) error {
 	return errors.Join(w.Server.Stop(ctx), w.viewer.Stop(ctx))
 }
 
-// openWeb starts the inbox in this process. If the data directory lacks its key
-// for the servers, nod logs an error and runs without the inbox.
+// openWeb starts the inbox in this process. If the inbox cannot connect, for
+// example because the data directory lacks its key, nod logs an error and runs
+// without the inbox.
 func (n *Nod) openWeb(ctx context.Context) error {
 	if n.opts.Web == nil {
 		return nil

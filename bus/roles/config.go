@@ -10,13 +10,13 @@ import (
 // MaxPayload is the largest message of the server, above schemas.MaxPayloadBytes.
 const MaxPayload = 1 << 20
 
-// The imports of the accounts from STORE; nothing else passes between accounts. Replies
-// through an import are delivered in the importing account, so that no reply subject can
-// direct the server's reply to a subject of STORE.
+// The fields of each account in the configuration. EDGE and OBSERVE import from STORE;
+// nothing else passes between accounts. Replies through an import are delivered in the
+// importing account, so no reply subject can direct the server's reply to a subject of STORE.
 //
-// In an account without JetStream, the server itself answers $JS.API ("not enabled")
-// before the import could. The mappings to other subjects avoid this. They are applied
-// before rights are checked, so that rights name the mapped subjects.
+// In an account without JetStream, the server itself replies to $JS.API requests ("not
+// enabled") before the import can. The mappings to other subjects avoid this. The server
+// applies mappings before it checks rights, so rights name the mapped subjects.
 const (
 	storeFields = `    jetstream: enabled
     exports: [
@@ -51,17 +51,17 @@ const (
 `
 )
 
-// Config is a nats-server configuration: the users with their rights, and the directory
-// of the streams. The embedded server reads the same text.
+// Config is a nats-server configuration: the users with their rights, and the directory of
+// the streams. The embedded server and separate NATS servers read the same text.
 type Config struct {
-	// Users may connect, each with its key. Without users the server is open: one
-	// account, no keys.
+	// Users are the users that may connect, each with its key. Without users the server
+	// requires no keys and has one account.
 	Users []User
 	// StoreDir is the directory of the streams; if empty, the file that includes this
 	// text configures JetStream.
 	StoreDir string
-	// SyncInterval is how long an acknowledged write may wait for the disk; 0 means that
-	// it never waits.
+	// SyncInterval is the longest time between the acknowledgement of a write and its sync
+	// to disk; 0 means that every write is synced before it is acknowledged.
 	SyncInterval time.Duration
 }
 

@@ -14,7 +14,7 @@ import (
 
 const keySuffix = ".nk"
 
-// Keys is a directory of seeds, one file for each key, readable by its owner alone. No
+// Keys is a directory of nkey seeds, one file for each key, readable by its owner alone. No
 // file in it is ever overwritten.
 type Keys struct{ dir string }
 
@@ -36,7 +36,7 @@ func OpenKeys(dataDir string) (*Keys, error) {
 }
 
 // exposed reports whether other users have rights to a file. On Windows it returns false:
-// there are no such bits, and the rights of the user's profile must suffice.
+// files have no mode bits there, and the user profile's own protection must suffice.
 func exposed(info fs.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
@@ -44,7 +44,8 @@ func exposed(info fs.FileInfo) bool {
 // Path returns the path of id's seed file, which may not exist.
 func (k *Keys) Path(id ID) string { return filepath.Join(k.dir, id.String()+keySuffix) }
 
-// Add makes a key for id. An existing key stays, and the error is fs.ErrExist.
+// Add makes a key for id. If id already has a key, that key stays, and the error is
+// fs.ErrExist.
 func (k *Keys) Add(id ID) (User, error) {
 	if err := id.Check(); err != nil {
 		return User{}, err
@@ -96,7 +97,7 @@ func (k *Keys) Ensure(ids ...ID) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			_, err = k.Add(id)
 		}
-		if errors.Is(err, fs.ErrExist) { // another first start made it in between
+		if errors.Is(err, fs.ErrExist) { // another process made the key in between
 			_, err = k.User(id)
 		}
 		if err != nil {
@@ -145,8 +146,8 @@ func publicKey(seed []byte) (string, error) {
 }
 
 // Users returns the users of all keys in the directory, in the order of their names. It
-// fails if a key is unusable, because on a server without that user the fault would show
-// much later.
+// fails if a key is unusable: if it left out that user, the fault would show only when the
+// user tries to connect.
 func (k *Keys) Users() ([]User, error) {
 	entries, err := os.ReadDir(k.dir)
 	if err != nil {
@@ -156,7 +157,7 @@ func (k *Keys) Users() ([]User, error) {
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), keySuffix)
 		if !ok {
-			continue // a temporary file, or a file of the owner's
+			continue // a temporary file, or a file that is not nod's
 		}
 		id, err := ParseID(name)
 		if err != nil {

@@ -93,7 +93,7 @@ func TestAddNeverOverwrites(t *testing.T) {
 	requireOneLine(t, err, "../bob")
 }
 
-// Two concurrent first starts agree on the keys.
+// Concurrent first starts agree on the keys.
 func TestEnsureAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup

@@ -7,18 +7,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Permissions are the rights of one user as subjects. All other subjects are refused; an
-// empty Publish or Subscribe refuses every subject. All allows everything.
+// Permissions are the subjects that one user may use. All other subjects are refused; an
+// empty Publish or Subscribe refuses every subject. If All is set, every subject is allowed.
 type Permissions struct {
 	All         bool
 	Publish     []string
 	DenyPublish []string // wins over Publish
-	// Subscribe patterns must not end in "*": the server takes the ">" of a subscription
-	// for one token, so that "_INBOX.*" would allow "_INBOX.>".
+	// Subscribe patterns must not end in "*": the server matches the ">" of a subscription
+	// as if it were one token, so "_INBOX.*" would allow a subscription to "_INBOX.>".
 	Subscribe []string
-	// Responses lets the user reply once, within two minutes, on any reply subject of a
-	// message to it. No deny rule limits this. Give it only to users to whom no untrusted
-	// client can send a message.
+	// Responses lets the user reply once to each message that it receives, within two
+	// minutes, whatever the message's reply subject. No deny rule limits this. Give it only
+	// to users to whom no untrusted client can send a message.
 	Responses bool
 }
 
@@ -54,8 +54,8 @@ func rights(id ID) Permissions {
 	}
 }
 
-// The subjects on which each role may ask, without "nod.v1.": a verb, % for the role's
-// own name, and * for each further token.
+// The subjects to which each role may send requests, without "nod.v1.": a verb, % for the
+// role's own name, and * for each further token.
 var (
 	agentVerbs  = schemas.Rights(schemas.Agents)
 	inboxVerbs  = schemas.Rights(schemas.Viewers)
@@ -71,7 +71,8 @@ func verbs(patterns []string, name string) []string {
 	return subjects
 }
 
-// An agent asks in its own name and receives its own decisions.
+// agent returns the rights of an agent: to ask in its own name, and to receive its own
+// decisions and notices.
 func agent(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(agentVerbs, name),
@@ -79,21 +80,21 @@ func agent(name string) Permissions {
 	}
 }
 
-// An inbox connector sees every request and answers in its own name. It may revoke
-// grants, because that never gives an agent more rights.
+// inbox returns the rights of an inbox connector: to see every request, and to answer in its
+// own name. It may revoke grants, because that never gives an agent more rights.
 func inbox(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(inboxVerbs, name),
 		Subscribe: append([]string{"nod.v1.view.>"}, discovery("nod-connector-"+name)...),
-		Responses: true, // only the owner may publish to $SRV
+		Responses: true, // to $SRV requests, which only the owner may send
 	}
 }
 
-// A worker takes prompts from its own consumer, which an engine made in STORE, and
-// answers in its own name. It may revoke a grant for a person; the engine checks whether
-// that person may. The patterns of acknowledgements fix the number of tokens: with a
-// looser pattern, the longer form of an acknowledgement could name another worker's
-// consumer.
+// worker returns the rights of a worker: to take prompts from its connector's consumer,
+// which an engine makes in STORE, and to answer in the connector's name. It may revoke a
+// grant for a person; the engine checks whether that person has the right to. The patterns
+// of acknowledgements fix the number of tokens: with a looser pattern, the longer form of an
+// acknowledgement could name another connector's consumer.
 func worker(name string) Permissions {
 	return Permissions{
 		Publish: append(verbs(workerVerbs, name),
@@ -102,11 +103,11 @@ func worker(name string) Permissions {
 			"$JS.ACK.permission_prompts."+name+".*.*.*.*.*",
 			"$JS.ACK.*.*.permission_prompts."+name+".*.*.*.*.>"),
 		Subscribe: discovery("nod-connector-" + name),
-		Responses: true, // only the owner may publish to $SRV
+		Responses: true, // to $SRV requests, which only the owner may send
 	}
 }
 
-// discovery returns the subjects that a micro service of this name subscribes to.
+// discovery returns the $SRV subjects that a NATS micro service of this name subscribes to.
 func discovery(service string) []string {
 	var subjects []string
 	for _, verb := range []string{"$SRV.PING", "$SRV.INFO", "$SRV.STATS"} {
@@ -115,9 +116,10 @@ func discovery(service string) []string {
 	return subjects
 }
 
-// An engine receives all messages in EDGE. It may not publish requests and answers,
-// because a reply subject could lead there, and may not use JetStream: prompts are queued
-// in STORE. It asks the other engines for their statistics.
+// engine returns the rights of an engine in EDGE. It receives all requests. It may not
+// publish requests and answers: otherwise a client could name such a subject as its reply
+// subject, and the engine's reply would pass as a request. It may not use JetStream, because
+// prompts are queued in STORE. It asks the other engines for their statistics.
 func engine() Permissions {
 	heard := discovery("nod-engine")
 	for _, verb := range schemas.Verbs() {
@@ -129,8 +131,9 @@ func engine() Permissions {
 	}
 }
 
-// An engine keeps the stores and queues the prompts. It appends to the log and cannot
-// purge it. Only the server publishes a fired timer (nod.v1.due).
+// engineStore returns the rights of an engine in STORE: to write the stores, to queue the
+// prompts, and to append to the log, which it cannot purge. Only the server itself publishes
+// fired timers (nod.v1.due).
 func engineStore() Permissions {
 	return Permissions{
 		Publish: []string{
@@ -144,8 +147,8 @@ func engineStore() Permissions {
 	}
 }
 
-// The owner's rights in EDGE: manage and query through any connector, answer at the
-// terminal, query the services, receive everything.
+// owner returns the owner's rights in EDGE: to manage and query in any connector's name, to
+// answer as the terminal, to query the services, and to receive nod's messages there.
 func owner() Permissions {
 	return Permissions{
 		Publish:   append(append(verbs(ownerVerbs, "*"), verbs(inboxVerbs, Terminal)...), "$SRV.>"),
@@ -153,8 +156,8 @@ func owner() Permissions {
 	}
 }
 
-// An observer follows the log and reads it back, through imports from STORE that allow
-// nothing else; see Config.
+// observer returns the rights of an observer: to follow the log and to read it back, through
+// imports from STORE that allow nothing else; see observeFields.
 func observer() Permissions {
 	return Permissions{
 		Publish:   []string{"_NOD.log_get", "_NOD.log_info"}, // MSG.GET and INFO of permission_log
@@ -162,10 +165,10 @@ func observer() Permissions {
 	}
 }
 
-// OwnReply reports whether reply is an inbox of a role that may ask on subject. An engine
-// replies only to such inboxes. Its rights cannot enforce this, because it must be able
-// to publish decisions: a request whose reply subject is another agent's decision subject
-// would make the engine publish there.
+// OwnReply reports whether reply is an inbox of a role that may send requests to subject. An
+// engine replies only to such inboxes. The engine's rights cannot enforce this, because it
+// must be able to publish decisions: a request whose reply subject is another agent's
+// decision subject would make the engine publish there.
 func OwnReply(subject, reply string) bool {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 4 || tokens[0] != "nod" || tokens[1] != "v1" {
@@ -186,8 +189,8 @@ func OwnReply(subject, reply string) bool {
 		name == Terminal && asker(ID{Role: Owner}, inboxVerbs)
 }
 
-// covers reports whether a verb with its tokens matches a pattern, in which % and * match
-// any token.
+// covers reports whether the tokens of a subject, without "nod.v1.", match a pattern, in
+// which % and * match any token.
 func covers(pattern string, subject []string) bool {
 	if strings.Count(pattern, ".")+1 != len(subject) {
 		return false

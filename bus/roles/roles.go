@@ -1,14 +1,14 @@
 // Package roles defines the rights on the bus: the accounts, the roles with their exact
 // rights, the keys, and the server configuration made from them.
 //
-// STORE has all streams: records, timers, the log, queued prompts. Only engines and the
-// owner have users there. Agents, connectors and engines exchange messages in EDGE, which
-// has no streams; workers reach their queue through an import. There are two accounts
-// because the server, and a micro service, reply to any subject, whatever the asker may
-// publish to. With one account, a harmless request with a record's subject as its reply
-// subject would overwrite the record, and an empty pull with
+// The account STORE has all streams: records, timers, the log, queued prompts. Only engines
+// and the owner have users there. Agents, connectors and engines exchange messages in EDGE,
+// which has no streams; workers reach their queue through an import. STORE and EDGE are
+// separate because the server and micro services send a reply to any reply subject, even one
+// to which the requester may not publish. With one account, a harmless request with a
+// record's subject as its reply subject would overwrite the record, and an empty pull with
 // $JS.API.STREAM.DELETE.<stream> as its reply subject would delete the stream. OBSERVE is
-// for readers of the log; nothing can be written there.
+// for readers of the log; they can write nothing.
 package roles
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Account is one of the server's accounts. An account cannot reach subjects of another
-// one, except through imports.
+// Account is one of the server's accounts. Users of one account cannot reach subjects of
+// another, except through imports.
 type Account string
 
-// The accounts.
+// The accounts; the package comment says what each is for.
 const (
 	Store   Account = "STORE"
 	Edge    Account = "EDGE"
@@ -45,7 +45,7 @@ const (
 	Observer    Role = "observer"
 )
 
-// The inbox connectors. Connectors of every other name are workers.
+// The names of the inbox connectors. Connectors of every other name have workers.
 const (
 	Terminal = "terminal"
 	Web      = "web"
@@ -139,9 +139,9 @@ func (id ID) Account() Account {
 }
 
 // InboxPrefix returns the only prefix under which id may receive replies; pass it to
-// nats.CustomInboxPrefix. All prefixes start with "_INBOX.", so that engines can reply by
-// a right to publish there. They do not use allow_responses, because no deny rule limits
-// it.
+// nats.CustomInboxPrefix. All prefixes start with "_INBOX.", so that the right to publish
+// there lets an engine reply. Engines do not use allow_responses, because no deny rule
+// limits it.
 func (id ID) InboxPrefix() string {
 	switch id.Role {
 	case Inbox, Worker:
@@ -153,7 +153,7 @@ func (id ID) InboxPrefix() string {
 	}
 }
 
-// User is an ID with the public half of its key, all that a server needs.
+// User is an ID with the public half of its key. A server needs no more.
 type User struct {
 	ID
 	PublicKey string

@@ -45,7 +45,7 @@ func TestInboxesAreApart(t *testing.T) {
 	}
 }
 
-// The server takes the > of a subscription for a token: see Permissions.
+// The server matches the > of a subscription as one token: see Permissions.Subscribe.
 func TestNoSubscribeRightEndsInAStar(t *testing.T) {
 	for _, id := range everybody() {
 		for _, subject := range id.Permissions().Subscribe {
@@ -54,8 +54,8 @@ func TestNoSubscribeRightEndsInAStar(t *testing.T) {
 	}
 }
 
-// An engine's reply goes to the asker's own inbox and to no other, and every subject of
-// an engine has a role that may ask on it.
+// An engine replies only to the requester's own inbox, and every subject that an engine
+// subscribes to has a role that may publish to it.
 func TestOwnReply(t *testing.T) {
 	asked := map[string]bool{}
 	for _, id := range everybody() {

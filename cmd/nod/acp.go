@@ -105,7 +105,7 @@ func (c *acpCmd) serve(e *env, stream *acp.Stream) (end func(), err error) {
 }
 
 // sendAnswer passes an answer from HTTP on to nod, as this user's answer at the
-// terminal. It covers all identical calls that wait at that time.
+// terminal. The answer covers all identical calls that are pending at that time.
 func (e *env) sendAnswer(_ context.Context, r schemas.Request, optionID string) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {
@@ -123,8 +123,8 @@ func (e *env) sendAnswer(_ context.Context, r schemas.Request, optionID string) 
 	return err
 }
 
-// acpAsker adapts the client to the ACP sidecar. Call connect before any other
-// method.
+// acpAsker adapts nod.Client to the interface acp.Nod. Call connect before any
+// other method.
 type acpAsker struct {
 	env    *env
 	client *nod.Client
@@ -140,7 +140,7 @@ func (a *acpAsker) connect(ctx context.Context) (acp.Nod, error) {
 	return a, nil
 }
 
-// close must be called after the last request.
+// close closes the connection. Call it after the last request.
 func (a *acpAsker) close() {
 	if a.client != nil {
 		a.client.Close()

@@ -132,7 +132,7 @@ func (c *answerCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofWords(strings.Join(c.Answer, " ")), schemas.Answer{}, answerStyle{json: c.JSON})
 }
 
-// A choice sets the option of an answer, from those that the prompt offers.
+// choice sets the option of an answer to one that the prompt offers.
 type choice func(*schemas.Prompt, *schemas.Answer) error
 
 // ofKind returns a choice of the prompt's option of this kind, such as allow once.
@@ -150,9 +150,9 @@ func ofKind(kind schemas.OptionKind) choice {
 	}
 }
 
-// If said is the number of an option, ofWords returns a choice of that option, else
-// of the free-text option with said as the text. The choice fails if the request is
-// no question.
+// ofWords returns a choice of the option whose number is said or, if said is no
+// number, of the free-text option with said as the text. The choice fails if the
+// request is no question or has no such option.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind != schemas.KindQuestion {
@@ -184,7 +184,7 @@ func (c *denyCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofKind(schemas.RejectOnce), schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON})
 }
 
-// answerStyle holds the flags that all answering commands have.
+// answerStyle contains the flags of the answering commands that env.answer needs.
 type answerStyle struct {
 	json bool
 	sure bool // do not ask to confirm the rule of a lasting allow
@@ -251,8 +251,8 @@ func shellQuoted(text string) string {
 	return "'" + strings.ReplaceAll(people.Line(text), "'", `'\''`) + "'"
 }
 
-// notRead returns the error to show if the request could not be read, and so no
-// answer was sent. If nod is unavailable, the error says that.
+// notRead returns the error to show if the request could not be read. If nod is
+// unavailable, the error says that nothing was answered.
 func (e *env) notRead(err error, asJSON bool) error {
 	refused := e.refused(err, time.Now(), asJSON)
 	var se *schemas.Error
@@ -262,8 +262,8 @@ func (e *env) notRead(err error, asJSON bool) error {
 	return refused
 }
 
-// refused turns an error of nod into a message for people. With asJSON it also
-// prints the error as JSON.
+// refused returns an error of nod as an error with a message for people. With
+// asJSON it also prints the original error as JSON.
 func (e *env) refused(err error, now time.Time, asJSON bool) error {
 	var se *schemas.Error
 	if !errors.As(err, &se) {
@@ -297,7 +297,7 @@ func (e *env) width() int {
 }
 
 // readInput returns the value of --input: for @FILE the content of the file, for -
-// that of standard input, else the text itself.
+// the content of standard input, else the text itself.
 func (e *env) readInput(text string) ([]byte, error) {
 	if text == "-" {
 		data, err := io.ReadAll(io.LimitReader(e.stdin, schemas.MaxRequestBytes+1))

@@ -43,8 +43,8 @@ func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done 
 	return ctx, client, func() { client.Close(); cancel() }, nil
 }
 
-// Run sends a request, waits for the decision and exits with its code: 0 only if
-// the request is allowed unchanged.
+// Run sends a request, waits for the decision and exits with the decision's code: 0
+// only if the request is allowed unchanged.
 func (c *askCmd) Run(e *env) error {
 	request, err := c.request(e)
 	if err != nil {
@@ -115,8 +115,8 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 	return r, nil
 }
 
-// details returns the tool's input with its working directory: cwd of the input if
-// it has one, else the current directory.
+// details returns the tool's input with its working directory in the field cwd, and
+// that directory. If the input has no cwd, it is the current directory.
 func (c *askCmd) details(e *env) (details json.RawMessage, cwd string, err error) {
 	input, err := e.readInput(cmp.Or(c.Input, "{}"))
 	if err != nil {
@@ -142,7 +142,8 @@ func (c *askCmd) details(e *env) (details json.RawMessage, cwd string, err error
 	return details, cwd, err
 }
 
-// printReceipt prints that the request is pending, and exits with exitOpen.
+// printReceipt prints that the request is pending, and returns the exit code
+// exitOpen.
 func (c *askCmd) printReceipt(e *env, r schemas.Receipt) error {
 	if c.JSON {
 		if err := e.printJSON(r); err != nil {
@@ -155,7 +156,7 @@ func (c *askCmd) printReceipt(e *env, r schemas.Receipt) error {
 	return exit(exitOpen)
 }
 
-// printDecision prints a decision and returns its exit code.
+// printDecision prints a decision and returns the decision's exit code.
 func (c *askCmd) printDecision(e *env, r *schemas.Request, d schemas.Decision) error {
 	reply := agents.DescribeRefusingEdits(r, &d) // a script runs its original input after exit code 0, so an edit counts as a no
 	if c.JSON {
@@ -177,7 +178,8 @@ func (c *askCmd) printDecision(e *env, r *schemas.Request, d schemas.Decision) e
 	}
 }
 
-// failed returns an error of nod, and prints it as JSON if --json is set.
+// failed returns the error to show for err. If --json is set and err is an error of
+// nod, it also prints err as JSON.
 func (c *askCmd) failed(e *env, err error) error {
 	var se *schemas.Error
 	if !errors.As(err, &se) {

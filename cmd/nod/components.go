@@ -17,7 +17,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// waitForServers bounds the wait for servers that are not up yet.
+// waitForServers is how long an engine or a connector waits for servers that are
+// not up yet.
 const waitForServers = time.Minute
 
 type engineCmd struct {

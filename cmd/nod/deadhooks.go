@@ -12,12 +12,12 @@ import (
 // sweepEvery is the interval at which nod up looks for dead hooks.
 const sweepEvery = 2 * time.Second
 
-// sweepWithin bounds one sweep.
+// sweepWithin is the time limit of one sweep.
 const sweepWithin = 5 * time.Second
 
-// sweepHooks withdraws the requests of this machine's hooks that died while they
-// waited. If client is nil, it connects once it finds such a request. Requests that
-// remain after an error are withdrawn by the next sweep.
+// sweepHooks withdraws each request of this machine whose hook died while it waited.
+// If client is nil, it connects for each such request. The next sweep withdraws the
+// requests that remain after an error.
 func (e *env) sweepHooks(ctx context.Context, dataDir string, client *nod.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()

@@ -63,7 +63,7 @@ func (c *execCmd) become(e *env) error {
 	})
 }
 
-// permissions asks the engine for the session's permissions now.
+// permissions asks the engine for the session's current permissions.
 func (c *execCmd) permissions(e *env) (schemas.SessionPermissions, error) {
 	var none schemas.SessionPermissions
 	ctx, d, done, err := e.desk()
@@ -82,8 +82,9 @@ func (c *execCmd) permissions(e *env) (schemas.SessionPermissions, error) {
 	return set, nil
 }
 
-// startIn returns the session's working directory if the command may not read the
-// current directory; "" means to start in the current one.
+// startIn returns the directory in which to start the command: the session's
+// working directory if the command may not read the current directory, else "",
+// which means the current directory.
 func startIn(e *env, scope *schemas.SessionPermissions) string {
 	cwd, err := os.Getwd()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// freezeTarget holds the flags that name the agent or session to freeze or thaw.
-// Without them all agents are meant.
+// freezeTarget contains the flags that name the agent or session to freeze or thaw.
+// Without these flags the command freezes or thaws all agents.
 type freezeTarget struct {
 	Agent   string `placeholder:"A" xor:"what" help:"Only this agent, by the name of its key."`
 	Session string `placeholder:"S" xor:"what" help:"Only this session."`
@@ -25,7 +25,8 @@ type freezeCmd struct {
 }
 
 // Run freezes the target. If an engine has not confirmed the freeze, Run returns an
-// error that names it; the freeze is stored, and the other engines follow it.
+// error that names that engine; the freeze is stored, and the other engines follow
+// it.
 func (c *freezeCmd) Run(e *env) error {
 	ctx, d, done, err := e.desk()
 	if err != nil {

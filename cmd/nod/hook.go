@@ -35,7 +35,8 @@ type hookCmd struct {
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 }
 
-// Run answers one call of a hook. In every case stdout gets exactly one JSON object.
+// Run answers one call of an agent program's hook. In every case it writes exactly
+// one JSON object to stdout.
 func (c *hookCmd) Run(e *env) error {
 	host, err := hostNamed(c.Agent)
 	if err != nil {
@@ -82,7 +83,8 @@ func (c *hookCmd) Run(e *env) error {
 }
 
 // unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be
-// reached. Other errors, such as refused keys, stay: the hook denies then.
+// reached. Other errors, such as refused keys, stay as they are, and make a hook
+// deny.
 func unavailable(err error) error {
 	if errors.Is(err, bus.ErrNotRunning) || errors.Is(err, bus.ErrNoServer) {
 		return schemas.Errorf(schemas.CodeUnavailable, "%v", err)
@@ -90,7 +92,7 @@ func unavailable(err error) error {
 	return err
 }
 
-// asker adapts the client to hooks and sidecars.
+// asker adapts nod.Client to the interfaces of hooks and of agent connectors.
 type asker struct{ *nod.Client }
 
 // Ask waits for nod to store the request, and then for the decision until ctx ends.

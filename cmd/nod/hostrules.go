@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostRules are the rules in one file of an agent program: those that nod can take
-// over, and those that it leaves out.
+// hostRules are the rules in one file of an agent program: the rules that nod can
+// import, and the rules that it leaves out.
 type hostRules struct {
 	file    string
 	project string // the rules apply to this project alone; empty means to all
@@ -76,7 +76,7 @@ func readHostRules(agent, file string) (all []hostRules, err error) {
 			continue
 		}
 		one, err := readRuleFile(agent, f)
-		if err != nil { // an unreadable file does not keep the others from being read
+		if err != nil { // the other files are read nevertheless
 			one.left = []rules.NotImported{{List: "file", Rule: f, Why: err.Error()}}
 		}
 		seen, all = append(seen, info), append(all, one)
@@ -105,7 +105,8 @@ func readRuleFile(agent, file string) (hostRules, error) {
 	return r, nil
 }
 
-// projectOf returns the project whose rules a file holds; "" for the user's own file.
+// projectOf returns the directory of the project whose rules a file contains, or ""
+// for a file with the user's own rules.
 func projectOf(file string) string {
 	dir := filepath.Dir(file)
 	if base := filepath.Base(dir); base == "rules" || base == "policies" {
@@ -130,8 +131,8 @@ func sameDir(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// settingsWith returns settings with these rules; a project's rules count for that
-// project alone.
+// settingsWith returns settings with these rules. The rules of a project apply to
+// that project alone.
 func settingsWith(all []hostRules) (s schemas.Settings) {
 	for _, r := range all {
 		if r.project == "" {
@@ -150,9 +151,10 @@ func settingsWith(all []hostRules) (s schemas.Settings) {
 	return s
 }
 
-// offerImport offers to import the rules of an agent program whose hook sees every
-// call: without them, nod asks about calls that these rules allow. If ask is false,
-// it only prints the commands for the import.
+// offerImport offers to import the own rules of an agent program whose hook asks nod
+// about every call: without them, nod asks people about calls that these rules
+// allow. changed is the settings file with the new hook. If ask is false,
+// offerImport only prints the commands for the import.
 func (e *env) offerImport(agent, changed string, ask bool) error {
 	host, err := hostNamed(agent)
 	if err != nil {
@@ -191,8 +193,8 @@ func (e *env) offerImport(agent, changed string, ask bool) error {
 	return e.changeSettings("", func(s *schemas.Settings) ([]member, error) { return additions(s, settingsWith(all)), nil })
 }
 
-// showRules prints the rules of a file that nod would take over, and the reasons for
-// which it leaves others out.
+// showRules prints the allow rules of a file that nod would import, and the reasons
+// why it leaves other rules out.
 func (e *env) showRules(agent string, r hostRules) {
 	if len(r.rules.Allow) > 0 {
 		where := ""
@@ -215,7 +217,8 @@ func (e *env) showRules(agent string, r hostRules) {
 	}
 }
 
-// additions returns the members of settings.json that add the rules of more to s.
+// additions returns the members to set in settings.json, whose settings are s, so
+// that it also contains the rules of more.
 func additions(s *schemas.Settings, more schemas.Settings) (all []member) {
 	lists := func(at string, has, more schemas.Rules) {
 		for _, list := range []struct {

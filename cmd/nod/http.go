@@ -26,7 +26,7 @@ type httpCmd struct {
 	BehindProxy bool     `help:"A proxy in front of it speaks TLS."`
 }
 
-// Run serves until the process gets a signal to stop.
+// Run serves the HTTP API until the process gets a signal to stop.
 func (c *httpCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *httpCmd) Run(e *env) error {
 		Listen: httpserve.Listen{Addr: c.Listen, PublicURL: c.PublicURL, TLSCert: c.HTTPCert, TLSKey: c.HTTPKey, BehindProxy: c.BehindProxy},
 		Log:    e.log,
 	}
-	options.Host, _ = os.Hostname() // shown to people; if unknown, the rules ask
+	options.Host, _ = os.Hostname() // shown to people; if unknown, rules that need it ask
 	if u, err := user.Current(); err == nil {
 		options.User = u.Username
 	}
@@ -81,8 +81,8 @@ func tokenPath(p bus.Place, agent string) string {
 	return filepath.Join(p.DataDir, "http", agent+".token")
 }
 
-// httpAgent connects as the agent of that name, and reads or makes its token. done
-// ends the connection.
+// httpAgent connects as the agent of that name, and reads the agent's token, which
+// it makes if there is none. done ends the connection.
 func (e *env) httpAgent(place bus.Place, name string) (a httpapi.Agent, done func(), err error) {
 	id := roles.AgentID(name)
 	if err := id.Check(); err != nil {

@@ -61,8 +61,8 @@ func (inboxCmd) Run(e *env) error {
 	return screen.Run()
 }
 
-// inTime calls leave and waits at most 2 s for it: after the screen is closed, the
-// user must not wait for a slow bus.
+// inTime calls leave and waits at most 2 s for it, so that a user who has closed the
+// screen does not wait for a slow bus.
 func inTime(leave func()) {
 	left := make(chan struct{})
 	go func() { leave(); close(left) }()

@@ -105,8 +105,8 @@ func (c *installCmd) seesAll() bool {
 	return false
 }
 
-// installed holds the changes of an installation: those of an agent program's
-// settings, and those of its list of trusted hooks if it keeps one.
+// installed contains the changes of an installation: to an agent program's settings
+// and, if the program has one, to its list of trusted hooks.
 type installed struct {
 	hook.Change
 	trust hook.Change
@@ -116,7 +116,7 @@ func (i installed) Changed() bool { return i.Change.Changed() || i.trust.Changed
 
 func (i installed) Diff() string { return i.Change.Diff() + i.trust.Diff() }
 
-// install makes the changes, or with --dry-run only works them out.
+// install makes the changes. With --dry-run it only computes them.
 func (c *installCmd) install(e *env) (installed, error) {
 	switch c.Agent {
 	case hook.OpenCodeName:
@@ -146,8 +146,8 @@ func (c *installCmd) install(e *env) (installed, error) {
 }
 
 // trust marks the hook as trusted in Codex's config.toml, because Codex runs
-// trusted hooks only; with --uninstall it removes the mark. A failure becomes a
-// note and no error, since the hook itself is installed.
+// trusted hooks only; with --uninstall it removes the mark. It reports a failure as
+// a note, not as an error, because the hook itself is installed.
 func (c *installCmd) trust(host hook.Host, made *installed) {
 	was, is, err := hook.InspectChange(host, made.Change)
 	switch {
@@ -233,10 +233,10 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) 
 	return installs.Remember(dir, in, change.Changed())
 }
 
-// options returns the installation options for the flags. The hook command names
-// the nod that this command would reach, because the host may have another
-// environment. The hook runs the launcher, and options makes it first: if a hook's
-// program is missing, some hosts run the tool.
+// options returns the installation options for the flags. The hook's command line
+// names the data directory, servers and key that this command uses, because the host
+// may run it in another environment. The hook runs the launcher, and options makes
+// the launcher first: if a hook's program is missing, some hosts run the tool.
 func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
 	if c.Uninstall {
@@ -250,7 +250,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the host may lack the variable that set it
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the host may lack the variable that sets it
 		o.Args = append(o.Args, "--data", dir)
 	}
 	if place.URL != "" {

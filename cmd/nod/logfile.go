@@ -9,20 +9,21 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 )
 
-// The size of a log file, and the number of older ones beside it.
+// The largest size of a log file in megabytes, and the number of older log files
+// that are kept.
 const (
 	logMegabytes = 10
 	logFiles     = 3
 )
 
 // maxStderr is the size in bytes above which trimStderr empties the file for a
-// service's standard error. The file holds panics, and output from before the log
-// is open.
+// service's standard error. The file contains panics, and output from before the
+// log is open.
 const maxStderr = 1 << 20
 
-// logTo sends the log and error messages to a file from now on. It drops standard
-// output, because that may contain a login link. Only the owner can read the file;
-// it is rotated by size.
+// logTo sends the log and error messages to a file from now on, and drops standard
+// output, which may contain a login link. Only the owner can read the file. The file
+// is rotated by size.
 func (e *env) logTo(path string) {
 	trimStderr(os.Stderr)
 	file := &lumberjack.Logger{Filename: path, MaxSize: logMegabytes, MaxBackups: logFiles}
@@ -34,8 +35,8 @@ func (e *env) logTo(path string) {
 	e.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: level}))
 }
 
-// trimStderr empties a large file that standard error is appended to, since the
-// system does not rotate it.
+// trimStderr empties the file to which standard error is appended, if it is larger
+// than maxStderr: the system does not rotate it.
 func trimStderr(f *os.File) {
 	info, err := f.Stat()
 	if err == nil && info.Mode().IsRegular() && info.Size() > maxStderr {

@@ -102,7 +102,8 @@ type env struct {
 	log            *slog.Logger
 }
 
-// exit is an error that only sets the exit code; messages are printed already.
+// exit is an error that only sets the exit code. The command has already printed its
+// messages.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -160,7 +161,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
-// misuse adds to a parse error which --help to read.
+// misuse adds to a parse error the --help command to run.
 func misuse(err error) error {
 	text, read, command := err.Error(), "nod", false
 	var parse *kong.ParseError
@@ -178,9 +179,8 @@ func misuse(err error) error {
 	return fmt.Errorf("%s: see %s --help", text, read)
 }
 
-// commandAfter returns args, the command of another program, without a leading --.
-// A leading flag without -- is an error, because it is a flag that nod does not
-// know.
+// commandAfter returns args, the command line of another program, without a leading
+// --. If args begins with a flag, that is an error: a flag that nod does not have.
 func commandAfter(args []string) ([]string, error) {
 	switch {
 	case len(args) == 0:
@@ -198,7 +198,7 @@ func fail(stderr io.Writer, err error) int {
 	return exitError
 }
 
-// callTimeout bounds a command's call to nod.
+// callTimeout is the time limit of a command's call to nod.
 const callTimeout = 15 * time.Second
 
 func (e *env) soon() (context.Context, context.CancelFunc) {

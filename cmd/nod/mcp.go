@@ -25,8 +25,8 @@ type mcpCmd struct {
 	AllowHost []string `name:"allow-host" sep:"none" placeholder:"NAME" help:"A name by which other machines reach this one over HTTP; repeatable."`
 }
 
-// Run serves until the client disconnects or the process gets a signal to stop.
-// While nod is not running, it refuses calls.
+// Run serves MCP until the client disconnects or the process gets a signal to stop.
+// While nod is not running, Run refuses calls.
 func (c *mcpCmd) Run(e *env) error {
 	if c.Session != "" && !schemas.ValidID(c.Session) {
 		return fmt.Errorf("--session %q is no id: use 1 to 128 letters, digits, _ or -", c.Session)
@@ -39,7 +39,7 @@ func (c *mcpCmd) Run(e *env) error {
 		o.User = u.Username
 	}
 	if o.Project == "" && c.HTTP == "" {
-		o.Project, _ = os.Getwd() // if unknown, the rules ask
+		o.Project, _ = os.Getwd() // if unknown, rules that need it ask
 	}
 	server := mcp.New(late, o)
 	defer server.Stop()
@@ -75,14 +75,14 @@ func (c *mcpCmd) http(e *env, server *mcp.Server) error {
 	return server.Serve(e.ctx, l, mcp.HTTPOptions{Token: token, Hosts: c.AllowHost})
 }
 
-// connectWithin bounds one attempt to connect to nod.
+// connectWithin is the time limit of one attempt to connect to nod.
 const connectWithin = 5 * time.Second
 
 // lateNod connects to nod at the first call, and tries again at each call until it
-// succeeds: an agent program starts its servers whether or not nod runs.
+// succeeds: an agent program starts its MCP servers whether or not nod runs.
 type lateNod struct {
 	e      *env
-	turn   chan struct{} // a lock that a context can stop waiting for; full means locked
+	turn   chan struct{} // a lock for which the wait can end with a context; full means locked
 	client *nod.Client   // guarded by turn
 }
 
@@ -124,8 +124,8 @@ func (l *lateNod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision,
 	return asker{client}.Ask(ctx, r)
 }
 
-// Withdraw ends a request. Without a connection it does nothing, because no request
-// was sent.
+// Withdraw withdraws a request. Without a connection it does nothing, because no
+// request was sent.
 func (l *lateNod) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	if err := l.lock(ctx); err != nil {
 		return err

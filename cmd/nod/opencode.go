@@ -25,7 +25,8 @@ func (opencodeCmd) Help() string {
 		"The server's password is read from OPENCODE_SERVER_PASSWORD, and its user name from OPENCODE_SERVER_USERNAME."
 }
 
-// Run follows OpenCode until the process gets a signal to stop.
+// Run passes OpenCode's permission prompts on to nod until the process gets a signal
+// to stop.
 func (c *opencodeCmd) Run(e *env) error {
 	hostname, _ := os.Hostname() // for display only
 	name := ""
@@ -43,7 +44,8 @@ func (c *opencodeCmd) Run(e *env) error {
 	})
 }
 
-// lateAsker connects to nod at the first request, so nod may be started later.
+// lateAsker connects to nod at the first request, so nod may be started after the
+// command.
 type lateAsker struct {
 	env *env
 

@@ -46,8 +46,8 @@ type settingsApplyCmd struct {
 	File string `arg:"" optional:"" type:"path" help:"The file (DATA/settings.json)."`
 }
 
-// Run applies the settings and returns once every live engine follows them; if some
-// do not, the error names them.
+// Run applies the settings and returns once every running engine follows them. If
+// some engines do not, the error names those.
 func (c *settingsApplyCmd) Run(e *env) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {

@@ -83,7 +83,7 @@ func (c *pairCmd) Run(e *env) error {
 }
 
 // checkChannel returns an error if the channel does not exist, or if the settings do
-// not name it, so that it has no bot to send the code to.
+// not name it: then there is no bot to which a person could send the code.
 func (c *pairCmd) checkChannel(ctx context.Context, owner *connector.Owner) error {
 	if known := embed.ChannelNames(); !slices.Contains(known, c.Channel) {
 		return fmt.Errorf("there is no channel %q: there is %s", c.Channel, strings.Join(known, ", "))
@@ -98,7 +98,8 @@ func (c *pairCmd) checkChannel(ctx context.Context, owner *connector.Owner) erro
 	return nil
 }
 
-// awaitCode waits until a person has sent the code and returns their identity.
+// awaitCode waits until a person has sent the code, and returns that person's
+// identity.
 func (e *env) awaitCode(owner *connector.Owner, channel string) (*schemas.From, error) {
 	poll := time.NewTicker(pairingPoll)
 	defer poll.Stop()

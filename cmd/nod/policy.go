@@ -75,11 +75,11 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 	return files.Tighten(p, here().Cwd)
 }
 
-// here returns a call without a tool, made in this directory, on this host and by
-// this user.
+// here returns a call without a tool, made by the agent local in the current directory
+// on this host.
 func here() policy.Call {
-	cwd, _ := os.Getwd()        // if unknown, the rules ask
-	home, _ := os.UserHomeDir() // if unknown, the rules ask
+	cwd, _ := os.Getwd()        // if unknown, rules that need it ask
+	home, _ := os.UserHomeDir() // if unknown, rules that need it ask
 	host, _ := os.Hostname()
 	return policy.Call{Cwd: cwd, Project: cwd, Home: home, Host: host, Agent: "local"}
 }
@@ -177,8 +177,8 @@ func (c *policySuggestCmd) Run(e *env) error {
 	return nil
 }
 
-// calls returns the tool calls of the named transcripts, or of nod's log if none is
-// named.
+// calls returns the tool calls of the named transcripts or, if no transcript is
+// named, of nod's log.
 func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
 	if len(c.Paths) == 0 {
 		return e.loggedCalls()
@@ -191,7 +191,7 @@ func (c *policySuggestCmd) calls(e *env) (flat []policy.Call, err error) {
 }
 
 // loggedCalls returns the tool calls that people were asked about, from the log of
-// the running nod.
+// the running nod. The log has their inputs only if the settings turn log.payloads on.
 func (e *env) loggedCalls() ([]policy.Call, error) {
 	ctx, conn, done, err := e.join(roles.ID{Role: roles.OwnerStore})
 	if err != nil {
@@ -228,7 +228,8 @@ type policyImportCmd struct {
 	File  string `placeholder:"PATH" type:"path" help:"Read this file alone (by default the user's and this project's files)."`
 }
 
-// Run prints a settings.json with the rules, and lists those that it leaves out.
+// Run prints a settings.json with the rules to standard output, and the rules that
+// it leaves out to standard error.
 func (c *policyImportCmd) Run(e *env) (err error) {
 	var all []hostRules
 	if c.File == "" {
@@ -287,7 +288,8 @@ func (policyPresetsCmd) Run(e *env) error {
 	return err
 }
 
-// readTranscripts reads the transcripts, files of JSON lines, at these paths.
+// readTranscripts reads the transcripts, files of JSON lines, at these paths. In a
+// directory it reads all .jsonl files. It fails if there is no tool call.
 func readTranscripts(paths []string) ([]policy.SessionCall, error) {
 	var files []string
 	for _, root := range paths {

@@ -22,8 +22,8 @@ type resumeCmd struct {
 }
 
 // Run waits until the session has no pending requests, and then resumes it in
-// Claude Code. Claude Code asks again about its unfinished call, under the same id,
-// and gets the decision.
+// Claude Code. Claude Code asks nod again about its unfinished call, under the same
+// id, and gets the decision.
 func (c *resumeCmd) Run(e *env) error {
 	if err := e.awaitDecisions(agents.ID(c.Session)); err != nil {
 		return err

@@ -67,8 +67,8 @@ func (c *serviceInstallCmd) plan(e *env) (*service.Manager, service.Spec, error)
 	return manager, service.Spec{Program: launcher.Path(dir), DataDir: dir, Args: c.Args}, err
 }
 
-// checkUp returns an error if nod up does not accept these flags: with them, the
-// service would exit at every start.
+// checkUp returns an error if nod up does not accept these flags. With such flags
+// the service would exit at every start.
 func checkUp(args []string) error {
 	var c cli
 	parser, err := kong.New(&c, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
@@ -82,7 +82,7 @@ func checkUp(args []string) error {
 }
 
 // installService installs the service, and prints its files and the commands that
-// are left to the user.
+// the user still has to run.
 func (e *env) installService(manager *service.Manager, spec service.Spec) error {
 	if _, err := launcher.Ensure(spec.DataDir); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (e *env) installService(manager *service.Manager, spec service.Spec) error 
 	return nil
 }
 
-// warnOfOther prints a warning if a nod runs that is not the service.
+// warnOfOther prints a warning if a nod runs on dir that is not the service's.
 func (e *env) warnOfOther(manager *service.Manager, dir string) {
 	run, err := bus.ReadRun(dir)
 	if err != nil {

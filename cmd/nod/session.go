@@ -86,7 +86,7 @@ func (c *sessionSetCmd) change() (schemas.SessionChange, error) {
 }
 
 // permissions returns the change of the session's permissions, or nil if no flag
-// names any.
+// changes a permission.
 func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 	change := schemas.PermissionsChange{Network: c.Network}
 	if c.WorkingDir != nil {
@@ -117,8 +117,8 @@ func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 	return &change, nil
 }
 
-// trueDirs resolves a flag's paths to absolute ones without symbolic links, and drops
-// empty ones.
+// trueDirs resolves a flag's paths to absolute paths without symbolic links, and
+// drops empty paths.
 func trueDirs(flag string, paths []string) ([]string, error) {
 	dirs := []string{}
 	for _, p := range slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == "" }) {

@@ -21,9 +21,9 @@ type member struct {
 }
 
 // changeSettings changes settings.json and applies it to a running nod. change gets
-// the file's settings, with this user as the approver if the file has none, and
-// returns the members to set; the rest of the file stays, comments too. If nod
-// refuses the settings because it is frozen, the file gets its old content back.
+// the file's settings, with this user as the approver if the file has no approvers,
+// and returns the members to set. The rest of the file stays, with its comments. If
+// nod refuses the settings because of a freeze, the file gets its old content back.
 func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]member, error)) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {
@@ -62,7 +62,7 @@ func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]memb
 		return err
 	}
 	err = (&settingsApplyCmd{File: path}).Run(e)
-	if errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) { // refused while nod is frozen
+	if errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) { // refused because of a freeze
 		return errors.Join(err, replaceFile(path, before))
 	}
 	if errors.Is(err, bus.ErrNotRunning) {

@@ -125,8 +125,8 @@ func (c *setupCmd) try(e *env) error {
 	return nil
 }
 
-// phone offers to pair a phone if the settings name a channel and no approver is paired
-// with any.
+// phone offers to pair a phone, unless an approver has an identity on a channel. If
+// the settings name no channel, it prints how to set one up.
 func (c *setupCmd) phone(e *env) error {
 	ctx, owner, done, err := e.owner()
 	if err != nil {
@@ -172,7 +172,7 @@ func (e *env) awaitNod(wait time.Duration) error {
 	deadline, tick := time.NewTimer(wait), time.NewTicker(runPoll)
 	defer deadline.Stop()
 	defer tick.Stop()
-	soon := time.NewTimer(5 * time.Second) // a service that was just started is up sooner
+	soon := time.NewTimer(5 * time.Second) // longer than a service needs to start
 	defer soon.Stop()
 	for {
 		if _, err = bus.ReadRun(place.DataDir); !errors.Is(err, bus.ErrNotRunning) {
@@ -190,7 +190,7 @@ func (e *env) awaitNod(wait time.Duration) error {
 	}
 }
 
-// errStopped ends a set-up that the user stopped.
+// errStopped is the error of a set-up that the user stopped.
 var errStopped = errors.New("stopped; the changes made so far stay")
 
 // agree asks whether to make a change; with --yes it does not ask.

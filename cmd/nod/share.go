@@ -46,7 +46,7 @@ type gateCmd struct {
 }
 
 // Run checks whether the session has the permissions that a scheduled task needs.
-// Without --strict it only reports the missing ones and exits with 0.
+// Without --strict it only reports missing permissions and exits with 0.
 func (c *gateCmd) Run(e *env) error {
 	ctx, client, done, err := e.agent(c.Agent)
 	if err != nil {
@@ -70,7 +70,8 @@ func (c *gateCmd) Run(e *env) error {
 	return nil
 }
 
-// strict requests the task's permissions; an approver decides about missing ones.
+// strict requests the task's permissions. An approver decides about the permissions
+// that the session does not have.
 func (c *gateCmd) strict(e *env, client *nod.Client, gate schemas.Gate) error {
 	r := nod.Permission(fmt.Sprintf("scheduled task %q (%s)", gate.Name, gate.GateID), gate.Permissions...)
 	r.SessionID = gate.SessionID

@@ -13,8 +13,8 @@ import (
 // testSession is the session of test questions.
 const testSession = "nod-test"
 
-// testQuestion sends a question without consequences and waits up to wait for its
-// decision. Both allow and deny pass the test.
+// testQuestion sends a request without consequences and waits up to wait for its
+// decision. The test passes whether a person allows or denies.
 func (e *env) testQuestion(wait time.Duration) (schemas.Decision, error) {
 	ctx, client, done, err := e.agent("local")
 	if err != nil {
@@ -43,8 +43,8 @@ func (e *env) testQuestion(wait time.Duration) (schemas.Decision, error) {
 	return d, err
 }
 
-// takeBackTest withdraws an unanswered test question. If an answer came first, it
-// returns that.
+// takeBackTest withdraws an unanswered test question. If a person's answer came
+// first, it returns that decision; otherwise it returns an error.
 func (e *env) takeBackTest(client *nod.Client, r schemas.Request, waited time.Duration) (schemas.Decision, error) {
 	d, err := (&askCmd{}).takeBack(client, r)
 	if err == nil && d.By.Kind == schemas.ByHuman {

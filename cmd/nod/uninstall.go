@@ -24,8 +24,8 @@ type uninstallCmd struct {
 }
 
 // Run removes nod's hooks, service and launcher from this machine, and with --purge
-// its data. If a hook cannot be removed, the error says so and the launcher stays, as
-// the hook needs it.
+// its data. If a hook cannot be removed, Run returns an error and keeps the launcher,
+// because the hook needs it.
 func (c *uninstallCmd) Run(e *env) error {
 	dir, err := e.dataDir()
 	if err != nil {
@@ -60,8 +60,8 @@ func (c *uninstallCmd) Run(e *env) error {
 }
 
 // removeHooks removes nod's hook from every agent program's user settings, and from
-// every other file that it was installed in. After a failure it goes on with the
-// others.
+// every other file in which it was installed. After a failure it goes on with the
+// other files.
 func (e *env) removeHooks(dir string) error {
 	remembered, err := installs.List(dir)
 	if err != nil {
@@ -109,8 +109,9 @@ func (e *env) removeHook(agent, path string) error {
 	return nil
 }
 
-// removeEmpty removes a settings file that nod made and that is empty now, and then
-// its two directories if they are empty.
+// removeEmpty removes a settings file that nod made and that has no settings any
+// more, and then the two directories above it if they are empty. dir is the data
+// directory, which lists the files that nod made.
 func removeEmpty(dir string, in installs.Install) error {
 	all, err := installs.List(dir)
 	if err != nil {
@@ -139,7 +140,7 @@ func removeEmpty(dir string, in installs.Install) error {
 	return nil
 }
 
-// mayPurge returns an error if dir is no data directory of nod.
+// mayPurge returns an error if dir exists and is no data directory of nod.
 func mayPurge(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil

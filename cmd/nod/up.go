@@ -120,7 +120,7 @@ func (c *upCmd) welcome(e *env, n *embed.Nod, dir string, wanted int) error {
 	return nil
 }
 
-// commandNotes returns notes on the flags with which other nod commands reach this
+// commandNotes returns notes on the flags that other nod commands need to reach this
 // nod. It ignores environment variables, because the other commands see them too.
 func (e *env) commandNotes() []string {
 	var notes []string
@@ -181,7 +181,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 	}, nil
 }
 
-// screen prints prompts and outcomes; its lock keeps their lines apart.
+// screen prints prompts and outcomes, one at a time.
 type screen struct {
 	*env
 	mu sync.Mutex
@@ -231,7 +231,8 @@ func splitAddr(addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// voiceTimeout reads NOD_PERMISSION_TIMEOUT, or PERMISSION_TIMEOUT, in seconds.
+// voiceTimeout reads NOD_PERMISSION_TIMEOUT, or PERMISSION_TIMEOUT, in seconds. It
+// returns 0 if neither is set.
 func voiceTimeout() (time.Duration, error) {
 	for _, name := range []string{"NOD_PERMISSION_TIMEOUT", "PERMISSION_TIMEOUT"} {
 		text := os.Getenv(name)

@@ -32,7 +32,7 @@ func (f *webFlags) listen() *httpserve.Listen {
 	return &httpserve.Listen{Addr: f.HTTP, TLSCert: f.HTTPCert, TLSKey: f.HTTPKey, BehindProxy: f.BehindProxy}
 }
 
-// welcomeToWeb prints the inbox's address as a login link for this process's user.
+// welcomeToWeb prints the inbox's address, as a link that logs this process's user in.
 func welcomeToWeb(w *embed.Web, out func(format string, args ...any)) error {
 	if w == nil {
 		return nil

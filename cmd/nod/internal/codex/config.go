@@ -73,8 +73,8 @@ func (f *config) distrust(path string, h hook.Installed) {
 	}
 }
 
-// table finds a hook's table: from is its first line, and
-// to the line after its last.
+// table finds a hook's table: from is the number of its first line, and to the number
+// of the line after its last.
 func (f *config) table(path string, h hook.Installed) (from, to int, found bool) {
 	from = slices.IndexFunc(f.lines, func(line string) bool {
 		key, ok := stateKey(line)
@@ -90,7 +90,8 @@ func (f *config) table(path string, h hook.Installed) (from, to int, found bool)
 
 func isHeader(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "[") }
 
-// stateKey returns the hook's key if the line begins a hook's table, in any quoting.
+// stateKey returns the hook's key if the line begins a hook's table, however the key is
+// quoted.
 func stateKey(line string) (key string, ok bool) {
 	if !isHeader(line) {
 		return "", false
@@ -145,7 +146,7 @@ func without(text string, at hook.Inspection) (map[string]any, error) {
 	if _, err := toml.Decode(text, &all); err != nil {
 		return nil, err
 	}
-	hooks, _ := all["hooks"].(map[string]any) // any other type holds no trust
+	hooks, _ := all["hooks"].(map[string]any) // a value of another type contains no trust
 	state, _ := hooks["state"].(map[string]any)
 	for key, value := range state {
 		one, _ := value.(map[string]any)
@@ -159,7 +160,7 @@ func without(text string, at hook.Inspection) (map[string]any, error) {
 	return all, nil
 }
 
-// drop removes a table, the value of key, if it is empty.
+// drop removes the table that is the value of key, if the table is empty.
 func drop(from map[string]any, key string, table map[string]any) {
 	if from != nil && len(table) == 0 {
 		if _, isTable := from[key].(map[string]any); isTable {

@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// State is the part of Codex's config.toml about hooks. Its keys are the locations of
-// hooks; each entry has the hash of the hook that the user trusted.
+// State is the part of Codex's config.toml about hooks. Its keys are hooks' locations;
+// each entry has the hash of the hook that the user trusted there.
 type State struct {
 	Hooks struct {
 		State map[string]Trusted `toml:"state"`
@@ -35,8 +35,8 @@ type Trusted struct {
 	Enabled *bool  `toml:"enabled"`
 }
 
-// Config returns the path of the config.toml that holds the trust in the hooks of
-// the file at path. It is always the user's, even for a project's hooks.
+// Config returns the path of the config.toml that lists the trusted hooks of the file at
+// path. It is always the user's config.toml, even for a project's hooks.
 func Config(path string) string {
 	if user, err := hook.Inspect(hook.Codex(), hook.InstallOptions{}); err == nil {
 		path = user.Path
@@ -44,8 +44,8 @@ func Config(path string) string {
 	return filepath.Join(filepath.Dir(path), "config.toml")
 }
 
-// Of returns the entry of a hook in the file at path. The entry's key may name that
-// file by another path.
+// Of returns the entry of a hook in the file at path, or an empty entry. The entry's key
+// may name that file by another path, such as a link.
 func (s *State) Of(path string, h hook.Installed) Trusted {
 	for key, trusted := range s.Hooks.State {
 		if isOf(key, path, h) {
@@ -76,11 +76,11 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// hookTimeout is the timeout in seconds of a hook that names none.
+// hookTimeout is the timeout in seconds that Codex gives a hook that sets none.
 const hookTimeout = 600
 
-// Codex's fixed values for some events: the longest timeout in seconds, and events
-// whose matcher it ignores.
+// mostTimeout is the longest timeout in seconds that Codex gives some events, and
+// noMatcher the events whose matcher Codex ignores.
 var (
 	mostTimeout = map[string]int64{"Interrupt": 3, "SessionEnd": 3}
 	noMatcher   = map[string]bool{"Interrupt": true, "Stop": true}
@@ -120,7 +120,7 @@ func snake(event string) string {
 	return b.String()
 }
 
-// Read reads the file at config; a missing file gives an empty State.
+// Read reads the config.toml at config. If it is missing, Read returns an empty State.
 func Read(config string) (State, error) {
 	var s State
 	if _, err := toml.DecodeFile(config, &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -129,9 +129,9 @@ func Read(config string) (State, error) {
 	return s, nil
 }
 
-// Trust returns the change of Codex's config.toml that marks these hooks as trusted,
-// as /hooks does. All other bytes of the file stay, and a hook that is switched off
-// stays off. If the file cannot be changed in this way, Trust returns an error.
+// Trust returns the change of Codex's config.toml that marks these hooks as trusted, as
+// Codex's command /hooks does. All other bytes of the file stay, and a hook that is
+// switched off stays off. If this is impossible, Trust returns an error.
 func Trust(at hook.Inspection) (hook.Change, error) {
 	c, err := change(at, func(f *config, h hook.Installed) {
 		if hash := Hash(h); f.state.Of(at.Path, h).Hash != hash {

@@ -38,7 +38,7 @@ func written(t *testing.T, c hook.Change, err error) hook.Change {
 }
 
 // Trust adds each installed hook once and keeps the rest of the file. It replaces the
-// hash of a changed hook. Distrust removes all of it.
+// hash of a changed hook. Distrust removes everything that Trust added.
 func TestTrust(t *testing.T) {
 	const mine = "model = \"x\" # mine\n\n[tools]\nweb = true\n"
 	config := home(t, mine)
@@ -69,8 +69,8 @@ func TestTrust(t *testing.T) {
 	require.False(t, c.Changed())
 }
 
-// Only the hash changes: the user's entries beside it keep their place, and a hook
-// that the user switched off stays off.
+// Trust changes only the hash: the user's entries beside it stay where they are, and a
+// hook that the user switched off stays off.
 func TestTrustKeepsWhatElseIsThere(t *testing.T) {
 	for name, quoted := range map[string]string{"as Codex quotes it": `"KEY"`, "otherwise": ` 'KEY' `} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestTrustKeepsWhatElseIsThere(t *testing.T) {
 	}
 }
 
-// A comment below the table belongs to the next table.
+// Distrust keeps a comment below a hook's table, because it belongs to the next table.
 func TestDistrustLeavesComments(t *testing.T) {
 	config := home(t, "")
 	at := installs(t, "/opt/nod")
@@ -111,7 +111,7 @@ func TestDistrustLeavesComments(t *testing.T) {
 	assert.Equal(t, rest, string(written(t, c, err).After))
 }
 
-// A file that cannot be changed safely, or that was changed meanwhile, is left alone.
+// A file that cannot be changed safely, or that was changed meanwhile, stays as it is.
 func TestTrustThatCannotBeWritten(t *testing.T) {
 	config := home(t, "")
 	at := installs(t, "/opt/nod")
@@ -140,7 +140,7 @@ func TestTrustThatCannotBeWritten(t *testing.T) {
 	assert.Equal(t, "a = 2\n", string(is))
 }
 
-// TestHashOfSignals compares with hashes that Codex 0.169.0 itself lists.
+// TestHashOfSignals compares Hash with hashes that Codex 0.169.0 itself lists.
 func TestHashOfSignals(t *testing.T) {
 	every := "*"
 	for event, want := range map[string]string{

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// boundary reports whether an agent's programs can answer their own requests.
-// Programs of one user can read each other's files, keys among them.
+// boundary reports whether an agent's programs can answer their own requests. They can
+// if they run as the user who owns the keys that may answer.
 func boundary(o Options, s *schemas.Settings, open bool) []Finding {
 	const check = "boundary"
 	switch {

@@ -36,8 +36,8 @@ func throughBus(ctx context.Context, o Options) []Finding {
 }
 
 // rights connects in each role that this user's commands need. It also returns the
-// settings in force, or nil if the owner's role cannot read them, and whether the
-// server requires no credentials.
+// settings in force, or nil if the owner's key is missing or cannot read them, and
+// whether the server requires no credentials.
 func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.Settings, open bool) {
 	const check = "rights"
 	for _, id := range o.roles() {
@@ -71,7 +71,7 @@ func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.
 }
 
 // roles returns the roles in which this user's commands connect: three for a nod of
-// this machine, else the one that the name of the key file gives.
+// this machine, else the role that the key file's name gives, by default the owner's.
 func (o *Options) roles() []roles.ID {
 	if o.Place.URL == "" {
 		return []roles.ID{roles.AgentID("local"), roles.ConnectorID(schemas.ConnectorTerminal), {Role: roles.Owner}}
@@ -83,8 +83,8 @@ func (o *Options) roles() []roles.ID {
 	return []roles.ID{{Role: roles.Owner}}
 }
 
-// approvers returns a fault if there is no approver, and a note for each approver
-// without an identity.
+// approvers returns a fault if there is no approver who may answer; otherwise a finding
+// for each approver, which is a note if the approver has no identity.
 func approvers(s *schemas.Settings) []Finding {
 	const check = "approvers"
 	if len(s.Identities()) == 0 {
@@ -151,7 +151,8 @@ func channel(ctx context.Context, name string, err error, s *schemas.Settings, s
 	return ok(check, "it works")
 }
 
-// openStore opens the stores of the nod of this data directory, with the owner's key.
+// openStore opens the stores of the nod of this data directory, with the key of the
+// role owner-store.
 func openStore(ctx context.Context, o Options) (*bus.Store, func(), error) {
 	conn, err := bus.Join(ctx, o.Place, roles.ID{Role: roles.OwnerStore}, o.Log)
 	if err != nil {

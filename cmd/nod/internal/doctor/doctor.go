@@ -1,6 +1,6 @@
 // Package doctor checks an installation: everything that a request needs to reach a
-// person, and the answer to come back. Each finding names the state and, if needed,
-// the remedy. The checks change nothing.
+// person, and that the answer needs to reach the agent. Each finding names the state
+// and, if needed, the remedy. The checks change nothing.
 package doctor
 
 import (
@@ -17,7 +17,7 @@ import (
 // Level is the severity of a finding.
 type Level string
 
-// The levels.
+// The levels, from best to worst.
 const (
 	OK    Level = "ok"
 	Note  Level = "note"  // worth knowing; nod works
@@ -82,8 +82,8 @@ func versions(check, what, theirs, ours, do string) Finding {
 	return note(check, what, do)
 }
 
-// apart reports whether two versions are more than one minor version apart. It is
-// false if one cannot be parsed.
+// apart reports whether two versions are more than one minor version apart. It returns
+// false if one of them cannot be parsed.
 func apart(a, b string) bool {
 	am, an, aok := majorMinor(a)
 	bm, bn, bok := majorMinor(b)
@@ -100,5 +100,5 @@ func majorMinor(version string) (major, minor int, ok bool) {
 	return major, minor, err == nil && err2 == nil
 }
 
-// checkTimeout bounds each call to another program.
+// checkTimeout is the time limit of each call to another program.
 const checkTimeout = 10 * time.Second

@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// private lists patterns of the files in the data directory that only its owner may
-// access.
+// private lists patterns of the files in the data directory that other users must not
+// access; see exposed.
 var private = []string{".", "keys", "keys/*", "nats", "settings.json", "logs", "hooks", "web", "web/*", "http", "http/*", "mcp-token", "acp-token", "tls", "tls/*", "backups", "waiting"}
 
 // files checks that other users cannot read or write the data directory.
@@ -40,8 +40,8 @@ func files(dataDir string) []Finding {
 	return found
 }
 
-// exposed reports whether other users may read or write a file. The settings are no
-// secret: for them only writing counts.
+// exposed reports whether other users may read or write a file, with a finding. The
+// settings are no secret, so other users may read them, but not write them.
 func exposed(check, path string) (Finding, bool) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hooks checks every agent program of this machine, and every settings file that
-// nod's hook was installed in.
+// hooks checks every agent program of this machine, and every settings file in which
+// nod's hook was installed.
 func hooks(ctx context.Context, o Options) []Finding {
 	remembered, err := installs.List(o.DataDir)
 	if err != nil {
@@ -75,7 +75,7 @@ func (h *hostCheck) all(ctx context.Context, remembered []installs.Install) []Fi
 	return append(found, h.ran(since), h.tested(ctx))
 }
 
-// remembered checks a settings file that the hook was installed in.
+// remembered checks a settings file in which the hook was installed.
 func (h *hostCheck) remembered(ctx context.Context, in installs.Install) []Finding {
 	if _, err := os.Stat(in.Path); err != nil {
 		return []Finding{note(h.check, "the hook was installed in "+in.Path+", which is gone", "")}
@@ -153,8 +153,8 @@ func (h *hostCheck) program(path, program string) (f Finding, bad bool) {
 	return Finding{}, false
 }
 
-// ran reports when the agent program last ran the hook, and notes if it has not
-// since the installation.
+// ran returns a finding about the agent program's last run of the hook: a note if it has
+// not run the hook since the installation.
 func (h *hostCheck) ran(since time.Time) Finding {
 	at, version, err := installs.LastRan(h.DataDir, h.host.Name)
 	switch {
@@ -167,7 +167,8 @@ func (h *hostCheck) ran(since time.Time) Finding {
 	return versions(h.check, what, version, h.Version, "nod install "+h.host.Name)
 }
 
-// tested notes if nod was not tested with the agent program's version.
+// tested returns a finding about the agent program's version: a note if it is outside
+// the range of versions that nod was tested with.
 func (h *hostCheck) tested(ctx context.Context) Finding {
 	known := h.host.Tested
 	with := h.host.Agent + " " + strings.Join(known, " and ")

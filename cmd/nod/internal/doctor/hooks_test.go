@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// home makes a user's home, in which a test puts agent programs.
+// home is a user's home and PATH for a test, which puts agent programs there.
 type home struct {
 	*testing.T
 	dir, bin, data string
@@ -155,8 +155,8 @@ func TestCodexTrust(t *testing.T) {
 	}
 }
 
-// For an installation without --strict, the finding names the permission modes in
-// which Claude Code does not ask nod, and the mode that the settings start in.
+// For an installation without --strict, the finding names the permission modes in which
+// Claude Code does not ask nod, and the default mode in Claude Code's settings.
 func TestPermissionModesThatAskNothing(t *testing.T) {
 	h := newHome(t)
 	h.program("claude", "2.1.329 (Claude Code)")

@@ -1,7 +1,7 @@
 // Package folders reports whether an agent program reads the hooks of a project. Some
 // agent programs do so only in folders that their user trusts, and silently ignore a
-// project's hooks elsewhere. Trust in a folder covers more than nod's hook, so nod
-// reads it and never writes it.
+// project's hooks elsewhere. Trust in a folder covers more than nod's hook, so nod only
+// reads the list of trusted folders and never changes it.
 package folders
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// Trusts reports whether a host reads the hooks in the settings file at path. A
-// host always reads the user's own file, and projects' files if it trusts the
-// project; a host that knows no trust reads all.
+// Trusts reports whether a host reads the hooks in the settings file at path. A host
+// always reads the user's own file. It reads a project's file if it trusts the project's
+// folder, or if it has no list of trusted folders.
 func Trusts(host hook.Host, path string) (bool, error) {
 	project, ok := projectOf(host, path)
 	if !ok {
@@ -49,7 +49,8 @@ func Trusts(host hook.Host, path string) (bool, error) {
 	}), err
 }
 
-// projectOf returns the project of a settings file, by the end of the file's path.
+// projectOf returns the folder of the project to which a settings file belongs. ok is
+// false if the path does not end like a project's settings file.
 func projectOf(host hook.Host, path string) (dir string, ok bool) {
 	s := host.Setup
 	in := s.ProjectDir
@@ -72,7 +73,7 @@ func sameDir(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// workTree returns the git work tree that dir is in, or dir itself.
+// workTree returns the git work tree that contains dir, or dir itself.
 func workTree(dir string) string {
 	for up := dir; ; up = filepath.Dir(up) {
 		if _, err := os.Lstat(filepath.Join(up, ".git")); err == nil {

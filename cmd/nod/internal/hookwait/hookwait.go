@@ -1,7 +1,7 @@
 // Package hookwait finds requests of this machine whose hook died while it waited. A
-// hook holds a file lock while it waits. The system releases the lock when the hook's
-// process ends in any way, so a sweep finds the file unlocked. An agent program that
-// kills its hook gives no other sign.
+// hook holds a lock on a file while it waits. The system releases the lock when the
+// hook's process ends in any way; a file that exists unlocked thus means a dead hook. An
+// agent program that kills its hook gives no other sign.
 package hookwait
 
 import (
@@ -21,11 +21,11 @@ import (
 // Dir returns the folder of the locks in a data directory.
 func Dir(dataDir string) string { return filepath.Join(dataDir, "waiting") }
 
-// unready begins the name of a file that is not locked yet.
+// unready begins the name of a file that its hook may not have locked yet.
 const unready = "new-"
 
-// Hold records that this process waits for a request, until over is called or the
-// process ends.
+// Hold records that this process waits for a request. The wait ends when over is called
+// or the process ends.
 func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
 	dir := Dir(dataDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -56,8 +56,8 @@ func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
 	}, nil
 }
 
-// Sweep calls report for each request whose hook has died. If report fails, the next
-// sweep calls it again for that request.
+// Sweep calls report for each request whose hook has died. If report fails, Sweep goes on
+// with the other requests, and the next sweep calls report again for this one.
 func Sweep(dataDir string, report func(sessionID, pendingID string) error) error {
 	names, err := os.ReadDir(Dir(dataDir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 )
 
-// asHook is a variable that makes this test binary a hook that waits; its value is
-// the data directory.
+// asHook is an environment variable that makes this test binary a hook that waits. Its
+// value is the data directory.
 const asHook = "NOD_TEST_WAITS_IN"
 
 func TestMain(m *testing.M) {
@@ -64,7 +64,7 @@ func TestAHookThatIsKilledIsTold(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A sweep ignores other files in the folder.
+// A sweep does not report a file that contains no request's key.
 func TestOtherFilesAreNotTold(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(hookwait.Dir(dir), 0o700))

@@ -1,7 +1,7 @@
-// Package installs stores in the data directory the settings files that nod's hooks
-// were installed in, so that nod uninstall can remove all of them. It also stores when
-// each agent program last ran its hook, so that nod doctor notices a hook that never
-// runs.
+// Package installs stores, in the data directory, the paths of the settings files in
+// which nod's hooks were installed, so that nod uninstall can remove all hooks. It also
+// stores when each agent program last ran its hook, so that nod doctor notices a hook
+// that never runs.
 package installs
 
 import (
@@ -30,8 +30,8 @@ func (i Install) sameAs(other Install) bool { return i.Agent == other.Agent && i
 func dir(dataDir string) string  { return filepath.Join(dataDir, "hooks") }
 func list(dataDir string) string { return filepath.Join(dir(dataDir), "installed.json") }
 
-// trace returns the file that an agent program's hook writes at each run. Its time is
-// that of the last run, and its content the version of nod.
+// trace returns the file that an agent program's hook writes at each run. Its modification
+// time is the time of the last run, and its content the version of nod.
 func trace(dataDir, agent string) string { return filepath.Join(dir(dataDir), agent+".seen") }
 
 // List returns the stored installations.
@@ -70,7 +70,7 @@ func Remember(dataDir string, in Install, changed bool) error {
 	return write(dataDir, all)
 }
 
-// Forget removes an installation. With the last one it also removes the traces.
+// Forget removes an installation. With the last installation it also removes the traces.
 func Forget(dataDir string, in Install) error {
 	all, err := List(dataDir)
 	if err != nil {
@@ -82,7 +82,8 @@ func Forget(dataDir string, in Install) error {
 	return Clear(dataDir)
 }
 
-// Clear removes all installations and traces. Hooks that still run write no new trace.
+// Clear removes all installations and traces. Hooks that run later write no new trace,
+// because the folder is gone.
 func Clear(dataDir string) error {
 	if err := os.RemoveAll(dir(dataDir)); err != nil {
 		return fmt.Errorf("remove the list of installed hooks: %w", err)
@@ -125,8 +126,8 @@ func Ran(dataDir, agent, version string) {
 // widest is the width of a trace's content in characters; no version is longer.
 const widest = 60
 
-// LastRan returns the time of an agent program's last run of the hook and nod's
-// version then; the time is zero if there was none.
+// LastRan returns the time of an agent program's last run of the hook, and nod's version
+// at that time. The time is zero if the hook has not run.
 func LastRan(dataDir, agent string) (at time.Time, version string, err error) {
 	info, err := os.Stat(trace(dataDir, agent))
 	if errors.Is(err, fs.ErrNotExist) {

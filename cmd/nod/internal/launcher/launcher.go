@@ -1,6 +1,6 @@
 // Package launcher gives nod a path that survives upgrades: a link in the data
-// directory, which hooks and the service use. A package manager's versioned
-// path is gone after an upgrade, and hosts may run hooks without any PATH.
+// directory, which hooks and the service run. A package manager's versioned path is gone
+// after an upgrade, and hosts may run hooks without any PATH.
 package launcher
 
 import (
@@ -15,12 +15,13 @@ import (
 	"strings"
 )
 
-// Path returns the path of a data directory's launcher, whether or not it exists. It
+// Path returns the path of a data directory's launcher, which may not exist. The launcher
 // has a folder of its own, in which users keep no programs.
 func Path(dataDir string) string { return filepath.Join(dataDir, "launcher", "nod") }
 
-// Self returns a lasting path of this nod: the one in PATH if that leads to this
-// program, else the program's own. For a program of `go run` it returns an error.
+// Self returns a lasting path of this nod: its path in PATH if that leads to this
+// program, else the program's own path. If go run or go test built the program, Self
+// returns an error.
 func Self() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -60,9 +61,9 @@ func same(a, b string) bool {
 	return err == nil && os.SameFile(ai, bi)
 }
 
-// Ensure makes the launcher lead to this nod and returns its path. A launcher that
-// leads there already stays as it is, unless PATH now has a lasting path. After an
-// error the launcher is unchanged.
+// Ensure makes the launcher lead to this nod, and returns the launcher's path. A launcher
+// that leads to this nod already stays as it is, unless PATH now has a lasting path to
+// this nod. After an error the launcher is unchanged.
 func Ensure(dataDir string) (string, error) {
 	program, err := Self()
 	if err != nil {
@@ -125,8 +126,8 @@ func Check(dataDir string) error {
 	return nil
 }
 
-// Repair makes a launcher whose target does not exist lead to this nod. It leaves any
-// other launcher alone, and makes none if there is none.
+// Repair makes a launcher whose target does not exist lead to this nod. It does not
+// change any other launcher, and does not make a missing one.
 func Repair(dataDir string) error {
 	if _, err := os.Lstat(Path(dataDir)); err != nil {
 		return nil // no hook or service uses it

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 )
 
-// asProcess is a variable that makes this test binary a nod that makes its launcher;
-// the first argument is the data directory.
+// asProcess is an environment variable that makes this test binary a nod that makes or
+// repairs its launcher. The first argument is the data directory.
 const asProcess = "NOD_TEST_AS"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// installed copies this program to a place in which users install nod.
+// installed copies this test binary to path, as an installed nod.
 func installed(t *testing.T, path string) string {
 	t.Helper()
 	program, err := os.ReadFile(os.Args[0])
@@ -64,8 +64,8 @@ func leadsTo(t *testing.T, dir string) string {
 	return to
 }
 
-// The launcher leads to the link in PATH if there is one, as package managers make
-// it, and else to the program itself.
+// The launcher leads to nod's link in PATH, which package managers make, or else to the
+// program itself.
 func TestTheLauncherOutlivesAnUpgrade(t *testing.T) {
 	dir, bin, data := root(t), filepath.Join(root(t), "bin"), filepath.Join(root(t), "My data")
 	first := installed(t, filepath.Join(dir, "version 1", "nod"))
@@ -87,8 +87,8 @@ func TestTheLauncherOutlivesAnUpgrade(t *testing.T) {
 	assert.Len(t, entries, 1)
 }
 
-// Repair fixes a launcher whose nod is gone. It leaves a working one alone, and makes
-// none if there is none.
+// Repair fixes a launcher whose nod is gone. It does not change a working launcher, and
+// does not make a missing one.
 func TestMend(t *testing.T) {
 	dir, data := root(t), root(t)
 	first, second := installed(t, filepath.Join(dir, "1", "nod")), installed(t, filepath.Join(dir, "2", "nod"))

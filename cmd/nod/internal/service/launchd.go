@@ -60,8 +60,8 @@ func escape(s string) string {
 func (l launchd) domain() string { return fmt.Sprintf("gui/%d", l.uid) }
 
 // start ends a running agent first, because launchd reads the file only when it loads
-// an agent. launchd refuses the new one while the old one is still ending, so that
-// command is tried again.
+// an agent. launchd refuses to load the new agent while the old one is still ending, so
+// that command is retried.
 func (l launchd) start(path string) []command {
 	return append(l.stop(path), command{words: []string{"launchctl", "bootstrap", l.domain(), path}, retries: 20})
 }

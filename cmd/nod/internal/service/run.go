@@ -13,8 +13,8 @@ import (
 // command is a call of one of the system's own tools.
 type command struct {
 	words []string
-	// lax means that a failure does not stop the commands after it, for example
-	// because there was no service to end.
+	// lax means that the next commands run even if this one fails, for example because
+	// there is no service to end.
 	lax bool
 	// retries is the number of further tries after a failure, for example while the
 	// old service is still ending.
@@ -23,8 +23,8 @@ type command struct {
 
 func (c command) String() string { return strings.Join(c.words, " ") }
 
-// commandTimeout bounds each command: a start waits until nod is started, and a stop
-// until it has stopped.
+// commandTimeout is the time limit of each command. A start waits until nod has started,
+// and a stop until nod has stopped.
 const commandTimeout = time.Minute
 
 // pause is the time between two tries.
@@ -55,8 +55,8 @@ func (c command) once(ctx context.Context) (string, error) {
 	return strings.Join(strings.Fields(out.String()), " "), err
 }
 
-// outputContains runs c and reports whether its output contains text. An error means
-// that the system cannot be reached.
+// outputContains runs c and reports whether its output contains text, as whole words. An
+// error means that the system cannot be reached.
 func (c command) outputContains(ctx context.Context, text string) (bool, error) {
 	out, err := c.output(ctx)
 	var exit *exec.ExitError
@@ -75,8 +75,8 @@ func unreachable(out string) bool {
 	return strings.Contains(out, "Failed to connect") || strings.Contains(out, "not been booted with systemd")
 }
 
-// runAll runs commands in order until one fails. The error is an *Unreached with all
-// commands that did not succeed.
+// runAll runs commands in order until one that is not lax fails. The error is an
+// *Unreached with all commands that failed or did not run.
 func runAll(ctx context.Context, all []command) error {
 	var todo []string
 	for i, c := range all {

@@ -2,7 +2,7 @@
 // Linux, a launchd agent on macOS. The system then starts nod at log-in, and again
 // whenever it ends.
 //
-// A service writes its log itself, to one file that is rotated by size: launchd
+// As a service, nod writes its log itself, to a file that it rotates by size: launchd
 // rotates nothing, and not every systemd keeps a user's journal.
 package service
 
@@ -22,6 +22,7 @@ type Spec struct {
 	Args    []string // more flags for nod up, after those that Command adds
 }
 
+// Command returns the command line of the service.
 func (s Spec) Command() []string {
 	return append([]string{s.Program, "up", "--quiet", "--data", s.DataDir, "--log-file", LogFile(s.DataDir)}, s.Args...)
 }
@@ -43,13 +44,13 @@ type Manager struct {
 type kind interface {
 	// file returns the content of the service file.
 	file(Spec) string
-	// start returns the commands that run the service by the file at path. stop
-	// returns those that stop it before the file is removed, and gone those for
-	// after that; if stop failed, the commands of gone end the service.
+	// start returns the commands that make the system run the service file at path. To
+	// uninstall, the commands of stop run before the file is removed, and those of gone
+	// afterwards. On systemd, gone also ends a service that stop could not end.
 	start(path string) []command
 	stop(path string) []command
 	gone() []command
-	// links returns the files that the system makes for the file at path.
+	// links returns the links to the file at path that the system may have made.
 	links(path string) []string
 	// state returns a command whose output contains running while the service runs.
 	state() (c command, running string)
@@ -96,8 +97,8 @@ func (m *Manager) Plan(s Spec) (Change, error) {
 	return c, nil
 }
 
-// Unreached is the error if the system's tools fail. The service file is written or
-// removed already; Todo lists the commands that the user has to run.
+// Unreached is the error if the system's tools fail. The service file is already written
+// or removed; Todo lists the commands that the user still has to run.
 type Unreached struct {
 	Todo []string
 	Err  error
@@ -109,9 +110,9 @@ func (u *Unreached) Error() string {
 
 func (u *Unreached) Unwrap() error { return u.Err }
 
-// Install writes the service file and has the system start nod. A running nod is
-// started again, so that an upgrade takes effect. The returned note is for the user.
-// If the system cannot be reached, the error is an *Unreached.
+// Install writes the service file and makes the system start nod. A service that runs
+// already is restarted, so that an upgrade takes effect. note is for the user. If the
+// system cannot be reached, the error is an *Unreached.
 func (m *Manager) Install(ctx context.Context, s Spec) (note string, err error) {
 	c, err := m.Plan(s)
 	if err != nil {
@@ -143,14 +144,14 @@ func write(path, content string) error {
 	return os.Rename(temp, path)
 }
 
-// Uninstall stops nod and removes the service file; removed is false if there was
-// none. If the system cannot be reached, Uninstall removes the file all the same and
+// Uninstall stops the service and removes its file. removed is false if there was no
+// file. If the system cannot be reached, Uninstall removes the file nevertheless and
 // returns an *Unreached.
 func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	if _, err := os.Stat(m.Path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	_ = runAll(ctx, m.kind.stop(m.Path)) // after a failure the commands of gone do it
+	_ = runAll(ctx, m.kind.stop(m.Path)) // if it fails on systemd, gone stops the service
 	for _, path := range m.kind.links(m.Path) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("remove the link that starts the service: %w", err)

@@ -40,7 +40,7 @@ func (m *machine) tool(name, body string) {
 	require.NoError(m.t, os.WriteFile(filepath.Join(m.bin, name), []byte(script), 0o755))
 }
 
-// told returns the arguments of all tools that ran since told was last called.
+// told returns the command lines of all tools that ran since told was last called.
 func (m *machine) told() []string {
 	path := filepath.Join(m.bin, "told")
 	data, err := os.ReadFile(path)
@@ -140,7 +140,7 @@ func TestTheSystemCannotBeTold(t *testing.T) {
 	}
 }
 
-// systemd itself checks the unit, if it is installed.
+// systemd-analyze accepts the unit without a warning, if it is installed.
 func TestSystemdTakesTheUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -192,7 +192,7 @@ func TestLaunchdLife(t *testing.T) {
 	assert.NoFileExists(t, manager.Path)
 }
 
-// launchd refuses to load an agent while the one before it still ends.
+// Install retries if launchd refuses the agent because the old one is still ending.
 func TestLaunchdIsAskedAgain(t *testing.T) {
 	m := newMachine(t)
 	m.tool("launchctl", `[ "$1" = bootstrap ] && [ ! -e "$0.ended" ] && { : >"$0.ended"; echo 'Bootstrap failed: 5: Input/output error'; exit 5; }; exit 0`)
@@ -203,7 +203,7 @@ func TestLaunchdIsAskedAgain(t *testing.T) {
 	assert.Len(t, m.told(), 3)
 }
 
-// The property list holds the words of the command, special characters included.
+// The property list contains the words of the command, with special characters escaped.
 func TestLaunchdTakesTheAgent(t *testing.T) {
 	m := newMachine(t, "launchctl")
 	manager, err := service.New("darwin")

@@ -10,11 +10,11 @@ import (
 
 const unitName = "nod.service"
 
-// systemd is the user's systemd, not that of the machine.
+// systemd is the systemd of the user, not of the whole machine.
 type systemd struct{}
 
-// file returns the unit. It restarts nod without a limit, because pending requests
-// wait for it, and gives it 30 s to stop, which is longer than nod needs.
+// file returns the unit. It restarts nod without a limit, because pending requests wait
+// for nod, and gives nod 30 s to stop, which is longer than nod needs.
 func (systemd) file(s Spec) string {
 	words := s.Command()
 	for i, w := range words {
@@ -69,8 +69,8 @@ func (systemd) links(path string) []string {
 
 func (systemd) state() (command, string) { return systemctl("is-active", unitName), "active" }
 
-// note explains lingering if it is off: systemd then ends a user's services with the
-// user's last session.
+// note explains how to turn lingering on if it is off: without lingering, systemd ends a
+// user's services when the user's last session ends.
 func (systemd) note(ctx context.Context) string {
 	u, err := user.Current()
 	if err != nil {
