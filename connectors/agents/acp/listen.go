@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// Listen opens addr for a stream's endpoints. An empty host in addr means 127.0.0.1.
-// Addresses that other machines can reach are an error unless remote is set.
+// Listen listens on addr, HOST:PORT, for a stream's HTTP endpoints. If other machines could
+// reach addr, it returns an error unless remote is set. An empty host means 127.0.0.1, or
+// every address of the machine if remote is set.
 func Listen(addr string, remote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -33,8 +34,9 @@ func Listen(addr string, remote bool) (net.Listener, error) {
 
 const minToken = 16 // characters; a shorter token could be guessed
 
-// Token reads the token from a file that only its owner may read. If the file does
-// not exist, Token creates it with a new token.
+// Token returns the token in a file. If the file does not exist, Token creates it with a
+// new token, readable by its owner only. It returns an error if other users may read the
+// file, or if the token is shorter than minToken.
 func Token(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,8 +59,8 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// newToken creates the file atomically: if two processes call it at once, one creates
-// the file and the other reads the token in it.
+// newToken creates the file with its whole content or not at all. If two processes call
+// it at once, one creates the file and both return its token.
 func newToken(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -4,7 +4,7 @@
 // requires that TEXT is the next text that the side receives. Sides are the programs that
 // the connector connects, and a fake nod:
 //
-//   - "> nod" is the next request to nod, in JSON without its time;
+//   - "> nod" is the next request to nod, in JSON, with the zero time;
 //   - "nod" decides the oldest pending request with the decision TEXT;
 //   - "nod fails" refuses that request with the error TEXT;
 //   - "> withdrawn" is the reason of the next withdrawal;
@@ -181,7 +181,7 @@ func Next[T any](t *testing.T, from <-chan T) T {
 
 var random = regexp.MustCompile(`^[a-z0-9]{16}$`)
 
-// encodeStable encodes a request without its time, and with "random" for a random id.
+// encodeStable encodes a request with the zero time, and with "random" for a random id.
 func encodeStable(t *testing.T, r schemas.Request) string {
 	assert.WithinDuration(t, time.Now(), r.CreatedAt, waitAtMost)
 	r.CreatedAt = time.Time{}
