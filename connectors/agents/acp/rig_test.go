@@ -24,7 +24,7 @@ type fakeNod struct {
 	t           testing.TB
 	submissions chan *submission
 	withdrawn   chan withdrawal
-	next        chan func(context.Context, *submission) (acp.Waiting, error) // replaces the next Submit, if set
+	next        chan func(context.Context, *submission) (acp.Waiting, error) // a function in it handles the next Submit
 
 	mu   sync.Mutex
 	seen map[string]int // by pending_id: 1 if submitted, 2 if also withdrawn
