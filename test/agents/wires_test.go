@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// This file has the parts of three model APIs that agents need to make calls. Answers
-// are streams of events, unless the agent asks for a whole answer.
+// This file implements those parts of three providers' model APIs that tool calls need. Answers
+// are streams of events, unless the agent asks for one JSON value.
 
 // anthropicRequest is a request of Anthropic's Messages API.
 type anthropicRequest struct {
@@ -28,7 +28,7 @@ func readAnthropic(in anthropicRequest) (t turn) {
 	for _, message := range in.Messages {
 		var blocks []json.RawMessage
 		if json.Unmarshal(message.Content, &blocks) != nil {
-			continue // a plain text
+			continue // the content is a string, without blocks
 		}
 		for _, block := range blocks {
 			var kind struct {

@@ -13,7 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// scriptedNod is a nod that does as a test says and fails on any other call.
+// scriptedNod is a fake nod whose methods call functions of the test. It panics in a method for
+// which the test has set no function.
 type scriptedNod struct {
 	submit   func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error)
 	await    func(context.Context) (*schemas.Decision, error)
@@ -32,7 +33,7 @@ func (s scriptedNod) Withdraw(_ context.Context, session, id, _ string) (schemas
 	return s.withdraw(session, id)
 }
 
-// failingNod returns a nod whose every call runs f.
+// failingNod returns a fake nod on which every call returns the error of f.
 func failingNod(f func() error) scriptedNod {
 	return scriptedNod{
 		submit: func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
@@ -47,14 +48,14 @@ func before(nod httpapi.Nod) func(*httpapi.Options) {
 	return func(o *httpapi.Options) { o.Agents[0].Nod = nod }
 }
 
-// each has one call for every route that needs a token.
+// each holds one call for every route that needs a token.
 var each = map[string]struct{ method, path, body string }{
 	"ask":      {"POST", "/api/v1/requests", deploy("S", "1")},
 	"await":    {"GET", "/api/v1/requests/S.1", ""},
 	"withdraw": {"DELETE", "/api/v1/requests/S.1", ""},
 }
 
-// Requests without a token, and requests that a web page could send, do not reach nod.
+// Calls without a valid token, and calls that a web page could make, do not reach nod.
 func TestWhoMayNotAsk(t *testing.T) {
 	r := fake(t, func(*httpapi.Options) {}) // a nil nod would panic
 	for name, c := range map[string]struct {
@@ -189,8 +190,8 @@ func TestAPanicAllowsNothing(t *testing.T) {
 	}
 }
 
-// A request whose id was made here is withdrawn if its caller may not have got that
-// id; a request with the caller's own id can be sent again.
+// If nod may have stored a request although the caller got an error, the request is withdrawn if
+// the API made its id. If the caller chose the id, the caller can send the request again.
 func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 	var asked, withdrawn []string
 	nod := failingNod(func() error { return schemas.Errorf(schemas.CodeUnavailable, "away") })
@@ -209,8 +210,7 @@ func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 	r.Equal(asked[1:], withdrawn)
 }
 
-// A request whose id was made here is also withdrawn if its caller leaves before nod
-// has replied.
+// A request whose id the API made is also withdrawn if its caller leaves before nod has replied.
 func TestAnAskerThatIsGoneBeforeItsReceipt(t *testing.T) {
 	reached, withdrawn := make(chan string, 1), make(chan string, 1)
 	nod := scriptedNod{
