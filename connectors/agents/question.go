@@ -58,9 +58,9 @@ func Questions(input json.RawMessage) []Question {
 	return in.Questions
 }
 
-// Request returns a request for question q, with a new id. It copies the other fields from
-// r, the request for the whole tool call. leave is the label of the option that gives no
-// answer. It returns an error if the question cannot be encoded as JSON.
+// Request returns a request that asks question q. The request has a new id, and the session,
+// agent and host of r, the request for the whole tool call. leave is the label of the option
+// that gives no answer. Request returns an error if q cannot be encoded as JSON.
 func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, error) {
 	details := map[string]any{"question": q.Text}
 	var about []map[string]string

@@ -14,9 +14,8 @@ type AgentReply struct {
 	Text    string // never empty
 }
 
-// DescribeDecision returns decision d in words for the agent that sent r. If r was not
-// allowed, IsError depends on r's kind: a tool call that timed out counts as denied, and a
-// permission that timed out as failed.
+// DescribeDecision returns decision d in words for the agent that sent r. A tool call that
+// timed out or was withdrawn counts as denied; for a permission these outcomes are errors.
 func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := AgentReply{Allowed: Allows(*r, *d)}
 	permission := r.Kind == schemas.KindPermission

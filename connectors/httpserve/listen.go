@@ -30,7 +30,7 @@ type Listen struct {
 
 // Server holds names that errors mention: the server's own, and those of its settings.
 type Server struct {
-	Name      string // "the web inbox"
+	Name      string // such as "the web inbox"
 	Flag      string // the flag that sets Addr
 	Default   string // an example for Addr
 	PublicURL string // the flag or setting that sets PublicURL

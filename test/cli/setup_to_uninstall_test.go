@@ -198,7 +198,7 @@ func TestLifeInAFreshHome(t *testing.T) {
 		h.Contains(out.String(), said)
 	}
 
-	h.ok("setup", "--yes", "--no-test") // a second time
+	h.ok("setup", "--yes", "--no-test") // a second setup succeeds too
 	h.hook()
 	_, _, code := h.run("ask", "--session", "s", "--id", "survives", "--tool", "Frobnicate", "--async")
 	h.Equal(6, code)

@@ -54,7 +54,7 @@ func neverRan(id string) []schemas.Aftermath {
 }
 
 // asked waits until the broker's clock is past the time at which q was stored, and returns the
-// current time. Its call can begin only then.
+// current time. A call that begins now begins after its request.
 func asked(e *rig.Env, q *rig.Question) time.Time {
 	e.T.Helper()
 	rec := e.Stored(q.Key).Record

@@ -128,7 +128,8 @@ func TestMCPOverStdio(t *testing.T) {
 	}
 }
 
-// If the host of nod mcp ends, in any way, its pending requests are withdrawn.
+// In whatever way the host of a nod mcp process ends, the process withdraws its pending
+// requests.
 func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

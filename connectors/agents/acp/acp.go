@@ -185,7 +185,7 @@ func (s *sidecar) editorGone(why error) {
 
 func (s *sidecar) closeAgent() {
 	if c, ok := s.agent.(io.Closer); ok {
-		_ = c.Close() // it may be closed already
+		_ = c.Close() // the input may be closed already
 	}
 }
 

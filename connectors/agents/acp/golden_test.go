@@ -17,7 +17,8 @@ import (
 
 // TestTranscripts replays the transcripts in testdata. A line "SIDE: TEXT" is that side's
 // output; "> SIDE: TEXT" is the next line that the side must receive, byte for byte. At the
-// end no side receives anything else.
+// end no side receives anything else. The words race and deny in the first line set the
+// options of that name.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 // link makes the connection to nod at the first use and keeps it.
 type link struct {
 	connect Connect
-	nod     chan Nod // a lock: holds one value, the connection or nil, unless get has it
+	nod     chan Nod // a lock: holds the connection, or nil if there is none; empty while get runs
 }
 
 func newLink(connect Connect) link {

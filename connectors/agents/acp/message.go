@@ -33,8 +33,8 @@ type message struct {
 	failed bool // the message is an error response
 }
 
-// parseMessage parses a line. It compares member names exactly, as the peers do; a struct
-// for encoding/json would match them in any case.
+// parseMessage parses a line. It compares member names exactly: decoding into a struct would
+// ignore their case.
 func parseMessage(line []byte) message {
 	fields := object(line)
 	m := message{method: text(fields["method"]), id: fields["id"], params: fields["params"], result: fields["result"]}

@@ -25,7 +25,7 @@ type permission struct {
 	options map[string]json.RawMessage // each option's id as the agent wrote it, by the decoded id
 }
 
-// The maximum lengths, in characters, and counts that the JSON Schema of a request allows.
+// The limits in the JSON Schema of a request: lengths in characters, and the number of options.
 const (
 	maxTitle   = 512
 	maxLabel   = 512
@@ -34,8 +34,8 @@ const (
 	maxOptions = 16
 )
 
-// errQuestion means that the agent asks its user to choose something, not for a permission.
-// Only the editor can show such a question.
+// errQuestion means that the agent asks its user to choose something, and not whether it may
+// act. Only the editor can show such a question.
 var errQuestion = errors.New("the request is a question, not a permission")
 
 // readPermission parses a permission request. It returns an error if nod cannot show the
@@ -66,7 +66,7 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 
 // readOptions parses the options, and returns those that are short enough to show in full.
 // It returns an error if an option has no id of its own, if the options ask for something
-// else than a permission, or if those to show are too many or do not allow anything.
+// other than a permission, or if those to show are too many or do not allow anything.
 func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error) {
 	var out []schemas.Option
 	p.options = map[string]json.RawMessage{}

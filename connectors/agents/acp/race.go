@@ -79,9 +79,9 @@ func (s *sidecar) leaveToEditor(a *ask) {
 	}
 }
 
-// refuseIfLate is called for a request that only the editor can show. If the editor has not
-// answered an earlier request with the same id, its two answers could not be told apart:
-// refuseIfLate then answers "cancelled" and returns true. Otherwise it returns false.
+// refuseIfLate answers request m "cancelled" and returns true, if the editor has not answered
+// an earlier request with the same id: the editor's two answers could not be told apart.
+// Otherwise it returns false, and the caller may pass m to the editor.
 func (s *sidecar) refuseIfLate(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *sidecar) editorAnswered(m message) bool {
 	a := s.open[m.key]
 	switch {
 	case a == nil:
-		return true // the response is to another kind of request
+		return true // the response answers another kind of request
 	case !a.shown:
 		return false // the editor does not show this request, so it cannot answer it
 	case m.failed: // the editor cannot show the request; nod still asks

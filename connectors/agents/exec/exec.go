@@ -3,9 +3,9 @@
 //
 // The process restricts itself and then becomes the command (execve). So no other process is
 // restricted, and the standard streams, signals and exit code are the command's own. The
-// command's children inherit the restrictions. To prevent an escape, sudo does not work,
-// root's capabilities are reduced, open files except the standard streams are closed, no text
-// can be put into a terminal's input, and 32-bit programs do not run.
+// command and its children cannot escape the restrictions: sudo does not work, root keeps few
+// capabilities, all open files except the standard streams are closed, no text can be put into
+// a terminal's input, and 32-bit programs do not run.
 //
 // Besides its permissions, the command may read the paths of SystemPaths, and use those of
 // SystemDevices. Linux cannot restrict two things yet: the command can read the size and dates

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock leaves gaps that a seccomp filter closes. Landlock restricts TCP only, before
-// version 10, and no connections to Unix sockets, before version 9: the socket of a container
-// engine or a session bus would run any command outside the restrictions. So the filter
-// refuses to create network sockets if the network is not permitted, and Unix sockets if
-// Landlock cannot restrict them. Socket pairs stay allowed, because they connect to no other
-// program.
+// Landlock leaves gaps that a seccomp filter closes. Before version 10 Landlock restricts no
+// network protocol except TCP. Before version 9 it does not restrict connections to Unix
+// sockets; by the socket of a container engine or a session bus, a command could start other
+// commands without restrictions. So the filter refuses to create network sockets if the
+// network is not permitted, and Unix sockets if Landlock cannot restrict them. Socket pairs
+// stay allowed, because they connect to no other program.
 //
 // The filter also keeps the command from putting text into its terminal's input, because the
 // caller's shell would run the text afterwards.

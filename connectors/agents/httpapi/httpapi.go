@@ -47,7 +47,7 @@ type Agent struct {
 	Hook hook.Connect
 }
 
-// Options are the address to listen on and the agents to serve.
+// Options configure a Server: the address to listen on and the agents to serve.
 type Options struct {
 	httpserve.Listen
 	Agents []Agent
@@ -80,7 +80,7 @@ const (
 	headerWithin = 5 * time.Second
 	bodyWithin   = 10 * time.Second // the default of Options.BodyWithin
 	writeWithin  = 30 * time.Second
-	// callWithin is how long a call that waits for no person waits for nod.
+	// callWithin is how long a call waits for nod, unless it waits for a person's decision.
 	callWithin = 15 * time.Second
 	// MaxWait is the longest wait of one GET.
 	MaxWait = 10 * time.Minute

@@ -178,7 +178,8 @@ func TestTheDocumentIsServedWhole(t *testing.T) {
 	r.refused(r.does("GET", "/api/v1/openapi.json", "", header("Origin", "https://evil.example")), 403, "FORBIDDEN")
 	r.refused(r.does("GET", "/api/v1/openapi.json", "", func(req *http.Request) { req.Host = "evil.example" }), 421, "FORBIDDEN")
 
-	// A body that the document allows is accepted.
+	// The document's schema accepts request bodies that the server accepts, and rejects a body
+	// without a title.
 	in := []string{"paths", "/api/v1/requests", "post", "requestBody", "content", "application/json", "schema"}
 	r.NoError(document().validate([]byte(deploy("S", "1")), slices.Clone(in)...))
 	r.NoError(document().validate([]byte(`{"session_id":"S","kind":"question","title":"T","action_type":"other","action_details":{}}`), slices.Clone(in)...))

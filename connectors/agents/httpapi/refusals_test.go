@@ -57,7 +57,7 @@ var each = map[string]struct{ method, path, body string }{
 
 // Calls without a valid token, and calls that a web page could make, do not reach nod.
 func TestWhoMayNotAsk(t *testing.T) {
-	r := fake(t, func(*httpapi.Options) {}) // a nil nod would panic
+	r := fake(t, func(*httpapi.Options) {}) // Agent.Nod is nil, so a call that reached it would panic
 	for name, c := range map[string]struct {
 		change func(*http.Request)
 		status int
@@ -156,7 +156,7 @@ func TestWhatIsNoRequest(t *testing.T) {
 func TestTheLongestRequestIsTaken(t *testing.T) {
 	r := start(t)
 	body := deploy("S", "1")
-	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // nod adds the agent's name
+	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // the API adds fields, such as the agent's name, for which 400 bytes are left
 	q := r.asks(body)
 	r.says(q, "allow_once")
 	r.Equal(schemas.Allowed, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
@@ -171,7 +171,7 @@ func TestNodsRefusals(t *testing.T) {
 			r := fake(t, before(failingNod(func() error { return fmt.Errorf("ask: %w", schemas.Errorf(code, "because")) })))
 			for what, call := range each {
 				if code == "CONFLICT" && what == "withdraw" {
-					continue // nod does not return it, nor does the document list it
+					continue // nod never refuses a withdrawal with CONFLICT, so the OpenAPI document does not list it
 				}
 				r.Equal("because", r.refused(r.does(call.method, call.path, call.body), status, code), what)
 			}

@@ -1,6 +1,6 @@
 // Package servers_test runs real agent programs as servers, with a fake model and a whole nod.
-// It uses no real model and changes no other settings of the machine. It installs the programs
-// from npm, so its tests are skipped unless NOD_TEST_AGENTS names a directory for them:
+// It costs no tokens, and changes no other files of its user. It installs the programs from npm,
+// so its tests are skipped unless NOD_TEST_AGENTS names a directory for them:
 //
 //	NOD_TEST_AGENTS=$HOME/.cache/nod-agents go test -v -timeout 30m ./test/agents/servers
 package servers_test
