@@ -17,7 +17,7 @@ const (
 	ownCwdField = "cwd, in the input"
 )
 
-// IsObject reports whether raw is a JSON object.
+// IsObject reports whether raw is a JSON object without space before it.
 func IsObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }

@@ -36,7 +36,7 @@ type Server struct {
 	PublicURL string // the flag or setting that sets PublicURL
 }
 
-// Address is the address of an open server.
+// Address describes how callers reach an open server.
 type Address struct {
 	URL    string // without a slash at its end
 	Secure bool   // callers reach the server over TLS

@@ -55,7 +55,7 @@ func writeAnthropic(w io.Writer, t turn, calls []call) {
 		"usage": map[string]any{"input_tokens": 1, "output_tokens": 1},
 	}
 	if t.whole {
-		_, _ = io.WriteString(w, text(message)) // an agent that hung up fails the test by itself
+		_, _ = io.WriteString(w, text(message)) // if the agent has closed the connection, the test fails anyway
 		return
 	}
 	message["content"], message["stop_reason"] = []any{}, nil
@@ -159,7 +159,7 @@ func writeGemini(w io.Writer, t turn, calls []call) {
 		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
 	}
 	if t.whole {
-		_, _ = io.WriteString(w, text(out)) // an agent that hung up fails the test by itself
+		_, _ = io.WriteString(w, text(out)) // if the agent has closed the connection, the test fails anyway
 		return
 	}
 	event(w, "", out)

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The methods that the sidecar handles.
+// The JSON-RPC methods of messages that the sidecar reads; it only passes all others.
 const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"

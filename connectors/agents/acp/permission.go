@@ -65,8 +65,8 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 }
 
 // readOptions parses the options, and returns those that are short enough to show in full.
-// It returns an error if an option has no id of its own, if the options ask for something
-// other than a permission, or if those to show are too many or do not allow anything.
+// It returns an error if an option has no unique id, if the options ask for something other
+// than a permission, if no returned option would allow the request, or if they are too many.
 func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error) {
 	var out []schemas.Option
 	p.options = map[string]json.RawMessage{}

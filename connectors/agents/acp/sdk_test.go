@@ -126,7 +126,7 @@ const choseNothing = `{"outcome":"cancelled"}`
 func TestWithTheSDK(t *testing.T) {
 	for name, c := range map[string]struct {
 		options acp.Options
-		nod     func(*fakeNod) // before the prompt
+		nod     func(*fakeNod) // if set, is called before the prompt is sent
 		then    func(t *testing.T, e *editor, nod *fakeNod)
 		heard   string
 	}{

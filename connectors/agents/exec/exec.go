@@ -51,9 +51,9 @@ func SystemDevices() []string {
 
 // Command is a command to run and its permissions.
 type Command struct {
-	Args  []string // the program and its arguments
-	Env   []string
-	Dir   string // the working directory; "" means this process's own
+	Args  []string // the program, as a path or a name in this process's PATH, and its arguments
+	Env   []string // the whole environment; nil means an empty one
+	Dir   string   // the working directory; "" means this process's own
 	Scope schemas.SessionPermissions
 	// RequireEnforcement makes Run refuse the command if the kernel cannot enforce all of
 	// Scope. If it is false, Run writes a warning to Stderr and runs the command.

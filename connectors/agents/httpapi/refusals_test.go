@@ -183,7 +183,7 @@ func TestNodsRefusals(t *testing.T) {
 
 func TestAPanicAllowsNothing(t *testing.T) {
 	r := fake(t, before(failingNod(func() error { panic("a fault") })))
-	for range 2 { // the server continues
+	for range 2 { // the server must go on after a panic
 		for what, call := range each {
 			r.NotContains(r.refused(r.does(call.method, call.path, call.body), 500, "INTERNAL_ERROR"), "a fault", what)
 		}
