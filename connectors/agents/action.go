@@ -6,8 +6,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ActionOf returns the action type of a tool by its name. It knows the tool
-// names of common coding agents; any other name is ActionOther.
+// ActionOf returns the action type of the tool with this name. It knows the tool names
+// of common coding agents, in their exact case, and returns ActionOther for any other.
 func ActionOf(tool string) schemas.ActionType {
 	switch tool {
 	case "Bash", "PowerShell", "bash", "powershell", "run_shell_command":
@@ -20,7 +20,7 @@ func ActionOf(tool string) schemas.ActionType {
 	case "WebFetch", "WebSearch", "web_fetch", "google_web_search":
 		return schemas.ActionNetwork
 	}
-	if strings.HasPrefix(tool, "mcp_") { // Gemini CLI writes one underscore, other hosts two
+	if strings.HasPrefix(tool, "mcp_") { // Gemini CLI writes mcp_, other hosts write mcp__
 		return schemas.ActionMCPTool
 	}
 	return schemas.ActionOther

@@ -1,5 +1,5 @@
-// Package agents holds the code that all agent connectors share: the interface to nod,
-// the mapping of host ids to nod's ids, and the meaning of a decision for the agent.
+// Package agents holds the code that agent connectors share: the interface to nod, the
+// conversion of a host's ids to nod's, and the words that tell an agent the decision.
 package agents
 
 import (
@@ -15,20 +15,22 @@ import (
 
 // Asker is the interface to nod that an agent connector needs.
 type Asker interface {
-	// Ask blocks until r has its one decision, however long that takes. If r is
-	// stored already, Ask rejoins it. Nod's own refusals are a *schemas.Error;
-	// its code is UNAVAILABLE if nod does not accept r in time. When ctx ends,
-	// Ask returns an error and r stays pending: the caller must Withdraw it.
+	// Ask sends r and blocks until r is decided, however long that takes. If nod has
+	// stored r already, Ask waits for that request's decision. If nod refuses r, the
+	// error is a *schemas.Error; its code is UNAVAILABLE if nod does not accept r in
+	// time. When ctx ends, Ask returns an error and r may stay pending: the caller must
+	// Withdraw it.
 	Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error)
-	// Withdraw ends a request that its agent no longer waits for, even one that
-	// has not reached nod yet. If the request was decided first, Withdraw returns
-	// an error that says so, and the decision stands.
+	// Withdraw ends a request that its agent no longer waits for, even if the request
+	// has not reached nod yet. If the request was decided first, its decision stands,
+	// and Withdraw returns nil.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
-// MayBeOpen reports whether a request may still be pending after Ask failed with
-// err. A refused request is not stored. After a CONFLICT the id belongs to
-// another caller's request, which must not be withdrawn.
+// MayBeOpen reports whether the request may be pending after Ask failed with err, so that
+// the caller must withdraw it. It returns false if nod refused the request with a code other
+// than UNAVAILABLE and INTERNAL_ERROR: nod has not stored the request, and after CONFLICT
+// its id belongs to another one, which must not be withdrawn.
 func MayBeOpen(err error) bool {
 	var refused *schemas.Error
 	if !errors.As(err, &refused) {
@@ -37,9 +39,9 @@ func MayBeOpen(err error) bool {
 	return refused.Code == schemas.CodeUnavailable || refused.Code == schemas.CodeInternal
 }
 
-// ID converts a host's id of a request or session to nod's. A valid id stays as it
-// is, an invalid one becomes "h-" and 32 hex digits of its SHA-256, and an empty
-// one becomes a random id. The result never depends on the request's content.
+// ID converts a host's id of a request or session to an id for nod. It keeps a valid id,
+// replaces an invalid id by "h-" and 32 hex digits of its SHA-256, and replaces an empty
+// id by a random one.
 func ID(host string) string {
 	switch {
 	case host == "":
@@ -51,6 +53,6 @@ func ID(host string) string {
 	return "h-" + hex.EncodeToString(sum[:16])
 }
 
-// NewID returns a random id of 16 lower-case letters and digits (80 bits). Its
-// first schemas.MinPrefix characters are usually unique.
+// NewID returns a random id of 16 lower-case letters and digits (80 bits). A person can
+// usually name it by its first schemas.MinPrefix characters.
 func NewID() string { return strings.ToLower(rand.Text()[:16]) }

@@ -127,8 +127,8 @@ func TestAccess(t *testing.T) {
 		agents.Access([]string{"@network", "@write:/p:q", "@read:/r"}))
 }
 
-// TestActionOfTheNamesOfEachAgent: each agent's name of a tool maps to its action
-// type; an unknown name maps to ActionOther, which no rule allows.
+// TestActionOfTheNamesOfEachAgent: each agent's own name for a tool has the right action
+// type; an unknown name has ActionOther.
 func TestActionOfTheNamesOfEachAgent(t *testing.T) {
 	for name, want := range map[string]schemas.ActionType{
 		"Bash": schemas.ActionCommand, "bash": schemas.ActionCommand, "run_shell_command": schemas.ActionCommand,

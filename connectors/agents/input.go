@@ -9,23 +9,23 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// cwdField is the field that holds the host's working directory of a call. A field of
-// that name in the tool's own input is renamed to ownCwdField, because only the host's
-// value may count. No rule knows ownCwdField, so a person is asked about such a call.
+// cwdField names the field for a call's working directory, which the host reports. If the
+// tool's own input has a field "cwd", it is renamed to ownCwdField, because rules may rely
+// on the host's value only. No rule knows ownCwdField, so a person is asked.
 const (
 	cwdField    = "cwd"
 	ownCwdField = "cwd, in the input"
 )
 
-// IsObject reports whether raw is a JSON object.
+// IsObject reports whether raw is a JSON object without space before it.
 func IsObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{' && json.Valid(raw)
 }
 
-// WithCwd returns a tool's input as people and rules see it: with the host's "cwd",
-// if not empty, as the last field, because a person must see the directory of a
-// command. All else stays byte for byte: a number converted to a float and back
-// could differ from the one that the tool gets.
+// WithCwd returns a tool's input as people and rules see it: with the host's "cwd" as the
+// last field, unless cwd is empty, so that a person sees where a command runs. It keeps
+// all other bytes: a number that is decoded and encoded again could differ from the
+// number that the tool gets.
 func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	v, obj, err := ParseObject(input)
 	if err != nil {
@@ -50,9 +50,9 @@ func WithCwd(input json.RawMessage, cwd string) (json.RawMessage, error) {
 	return v.Pack(), nil
 }
 
-// WithoutCwd reverses WithCwd for an input that a person edited, and returns it as
-// the tool takes it. It refuses an edit of the host's "cwd": the tool would run in
-// the old directory anyway.
+// WithoutCwd reverses WithCwd: it converts the input that a person edited to the input
+// for the tool. If the person changed the host's "cwd", it returns an error, because the
+// tool would run in the old directory anyway.
 func WithoutCwd(edited, input json.RawMessage, cwd string) (json.RawMessage, error) {
 	_, original, err := ParseObject(input)
 	if err != nil {
@@ -74,8 +74,8 @@ func WithoutCwd(edited, input json.RawMessage, cwd string) (json.RawMessage, err
 	return v.Pack(), nil
 }
 
-// ParseObject parses a JSON object into a tree that keeps every byte. Any other
-// value is an error.
+// ParseObject parses a JSON object into a tree that keeps every byte. It returns an error
+// for any other JSON value.
 func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 	if !IsObject(raw) {
 		return hujson.Value{}, nil, errors.New("it is not a JSON object")
@@ -88,7 +88,7 @@ func ParseObject(raw json.RawMessage) (hujson.Value, *hujson.Object, error) {
 }
 
 // Member returns the index of the member with this name, or -1. If several members have
-// the name, it returns the last one, because hosts read that one.
+// the name, it returns the last one's index, because hosts use the last value.
 func Member(obj *hujson.Object, name string) int {
 	for i, m := range slices.Backward(obj.Members) {
 		if m.Name.Value.(hujson.Literal).String() == name { // member names are always literals

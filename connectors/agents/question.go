@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Question is a question of an agent to its user, in Claude Code's format. It is
-// not a permission: it is answered, never allowed or denied.
+// Question is a question of an agent to its user, in Claude Code's format. A person
+// answers it; nod never allows or denies it.
 type Question struct {
 	Text    string           `json:"question"`
 	Header  string           `json:"header"`
@@ -27,15 +27,15 @@ type QuestionChoice struct {
 	Description string `json:"description"`
 }
 
-// ownWords and noAnswer are the ids of the options that nod adds to the agent's
-// choices: to write an answer, and to give none.
+// ownWords and noAnswer are the ids of the two options that nod adds to the agent's
+// choices: write another answer, and give no answer.
 const (
 	ownWords = "own_words"
 	noAnswer = "no_answer"
 )
 
-// Questions returns the questions in an AskUserQuestion's input, or nil if one of
-// them cannot be shown to a person unchanged.
+// Questions returns the questions in the input of Claude Code's tool AskUserQuestion. It
+// returns nil if there are none, or if nod cannot show each of them unchanged.
 func Questions(input json.RawMessage) []Question {
 	var in struct {
 		Questions []Question `json:"questions"`
@@ -48,7 +48,7 @@ func Questions(input json.RawMessage) []Question {
 		if strings.TrimSpace(q.Text) == "" || seen[q.Text] || len(q.Choices) > 12 {
 			return nil
 		}
-		seen[q.Text] = true // answers are stored by question text
+		seen[q.Text] = true // the answers' keys are the questions' texts, so each must be unique
 		for _, c := range q.Choices {
 			if c.Label == "" || utf8.RuneCountInString(c.Label) > 256 {
 				return nil
@@ -58,9 +58,9 @@ func Questions(input json.RawMessage) []Question {
 	return in.Questions
 }
 
-// Request returns the request for question q, based on r, the request for the
-// whole tool call. leave is the name of the option that gives no answer. It fails
-// if the details cannot be encoded as JSON.
+// Request returns a request that asks question q. The request has a new id, and the session,
+// agent and host of r, the request for the whole tool call. leave is the label of the option
+// that gives no answer. Request returns an error if q cannot be encoded as JSON.
 func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, error) {
 	details := map[string]any{"question": q.Text}
 	var about []map[string]string
@@ -103,8 +103,8 @@ func cut(s string, n int) string {
 	return s
 }
 
-// Answer returns the answer to q in d, the decision about the request r that
-// Request made. ok is false if d holds no answer by a person.
+// Answer returns the text of the answer to q: r is the request that q.Request made, and d
+// its decision. ok is false if d holds no answer by a person.
 func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, ok bool) {
 	option, offered := r.Option(d.OptionID)
 	if !Allows(r, d) || !offered || d.By.Kind != schemas.ByHuman {
@@ -116,8 +116,8 @@ func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, o
 	return option.Name, true
 }
 
-// WithAnswers adds answers, keyed by question text, to an AskUserQuestion's input
-// and keeps its other bytes. It fails if the input has a field "answers" already.
+// WithAnswers adds answers, keyed by question text, to the input of AskUserQuestion and
+// keeps its other bytes. It returns an error if the input has a field "answers" already.
 func WithAnswers(input json.RawMessage, answers map[string]string) (json.RawMessage, error) {
 	v, obj, err := ParseObject(input)
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// AgentReply is the outcome of a request, in words for its agent.
+// AgentReply tells an agent the outcome of its request in words.
 type AgentReply struct {
-	Allowed bool   // true only if the decision allows this very request
-	IsError bool   // the request failed; false for a denial
+	Allowed bool   // true only if the decision is about this request and allows it
+	IsError bool   // the request failed; a denial is no error
 	Text    string // never empty
 }
 
-// DescribeDecision puts d into words for the agent that sent r. A tool call that
-// timed out is denied; a permission that timed out is an error.
+// DescribeDecision returns decision d in words for the agent that sent r. A tool call that
+// timed out or was withdrawn counts as denied; for a permission these outcomes are errors.
 func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := AgentReply{Allowed: Allows(*r, *d)}
 	permission := r.Kind == schemas.KindPermission
@@ -26,7 +26,7 @@ func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 		reply.Text = "Permission granted for " + Access(r.Permissions) + "."
 	case reply.Allowed:
 		reply.Text = withDecider("Allowed", d)
-	case d.Outcome == schemas.TimedOut: // the engine's message holds the waiting time
+	case d.Outcome == schemas.TimedOut: // the engine's message names the time that r waited
 		reply.IsError, reply.Text = permission, orElse(d.Message, "Permission request timed out.")
 	case d.Outcome == schemas.Withdrawn:
 		reply.IsError, reply.Text = permission, withMessage("Permission request was withdrawn", d.Message)
@@ -48,8 +48,8 @@ func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 	return reply
 }
 
-// DescribeRefusingEdits is DescribeDecision for an agent that cannot run an edited
-// input: an allow with an edit becomes a denial whose text holds the edited input.
+// DescribeRefusingEdits does what DescribeDecision does, for an agent that cannot run an
+// edited input: an allow with an edited input becomes a denial whose text names that input.
 func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := DescribeDecision(r, d)
 	if reply.Allowed && d.UpdatedInput != nil {
@@ -58,7 +58,7 @@ func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
 	return reply
 }
 
-// DescribeError puts nod's refusal into words for the agent. The reply never allows.
+// DescribeError returns nod's refusal in words for the agent. The reply never allows.
 func DescribeError(err *schemas.Error) AgentReply {
 	text := err.Message
 	if err.Code == schemas.CodeUndeliverable {
@@ -67,13 +67,13 @@ func DescribeError(err *schemas.Error) AgentReply {
 	return AgentReply{IsError: true, Text: orElse(text, "Permission request failed")}
 }
 
-// AlreadyGranted is the reply to an agent that requests permissions it already has.
+// AlreadyGranted returns the text for an agent that requests permissions it already has.
 func AlreadyGranted(tags []string) string {
 	return "Permission already granted for " + Access(tags) + "."
 }
 
-// Access puts permission tags into words: "network access", "write access to /p and
-// read access to /q". Paths stay as they were requested.
+// Access returns permission tags in words, such as "write access to /p and network
+// access" for @write:/p and @network. It does not change the paths.
 func Access(tags []string) string {
 	var all []string
 	for _, tag := range tags {
@@ -94,8 +94,9 @@ func Access(tags []string) string {
 	return strings.Join(all, "")
 }
 
-// withDecider returns the outcome with the decider's name and message. If a rule
-// decided, its message names the rule and is returned alone.
+// withDecider returns the outcome, the name of the rule or person that decided, and the
+// decision's message. If a rule decided with a message, it returns only the message, which
+// names the rule.
 func withDecider(outcome string, d *schemas.Decision) string {
 	if d.By.Kind == schemas.ByPolicy && d.Message != "" {
 		return d.Message + "."

@@ -1,5 +1,5 @@
-// Package httpserve opens nod's HTTP servers safely: it checks the address to listen on,
-// the host names in requests, and the token of each caller.
+// Package httpserve holds what nod's HTTP servers share: it opens a server's address only
+// if that is safe, recognizes the host names of a server, and makes and reads tokens.
 package httpserve
 
 import (
@@ -15,40 +15,41 @@ import (
 	"strings"
 )
 
-// Listen is the address of a server and the protection of its connections.
+// Listen says where a server listens and how its connections are protected.
 type Listen struct {
-	// Addr is HOST:PORT.
+	// Addr is the address to listen on, as HOST:PORT.
 	Addr string
-	// PublicURL is the address by which people and agents reach the server, if it is not
-	// Addr.
+	// PublicURL is the URL by which people and agents reach the server, such as
+	// https://nod.example.com; empty if they use Addr.
 	PublicURL string
-	// TLSCert and TLSKey are PEM files.
+	// TLSCert and TLSKey are the names of PEM files; both are empty without TLS.
 	TLSCert, TLSKey string
 	// BehindProxy means that a proxy in front of the server speaks TLS.
 	BehindProxy bool
 }
 
-// Server holds the names of a server and of its settings, for errors.
+// Server holds names that errors mention: the server's own, and those of its settings.
 type Server struct {
-	Name      string // "the web inbox"
-	Flag      string // the flag for Addr
-	Default   string // an example of Addr
-	PublicURL string // the setting for PublicURL
+	Name      string // such as "the web inbox"
+	Flag      string // the flag that sets Addr
+	Default   string // an example for Addr
+	PublicURL string // the flag or setting that sets PublicURL
 }
 
-// Address is the address of an open server.
+// Address describes how callers reach an open server.
 type Address struct {
 	URL    string // without a slash at its end
-	Secure bool   // callers reach it over TLS
+	Secure bool   // callers reach the server over TLS
 	Port   int
-	// Origins are the origins of the server's own pages.
+	// Origins are the values of the Origin header that the server's own pages send.
 	Origins []string
 
-	hosts []string // the accepted Host values
+	hosts []string // the values of the Host header that the server accepts
 }
 
-// Open starts to listen. It returns a one-line error if the server would serve other
-// machines without TLS, or without a public name to check requests against.
+// Open starts to listen. It returns an error if other machines could reach the server
+// without TLS, or if they could and the server has no public name to check their requests
+// against. Each error is one line that names the setting to change.
 func (l Listen) Open(s Server) (net.Listener, Address, error) {
 	host, _, err := net.SplitHostPort(l.Addr)
 	if err != nil {
@@ -114,8 +115,8 @@ func (l Listen) address(public *url.URL, port int, host string) Address {
 	return a
 }
 
-// Serve handles requests on listener until s is shut down, over TLS if there is a
-// certificate.
+// Serve handles requests on listener with s, over TLS if there is a certificate. It returns
+// nil once s is shut down.
 func (l Listen) Serve(s *http.Server, listener net.Listener) error {
 	var err error
 	if l.TLSCert != "" {
@@ -129,8 +130,9 @@ func (l Listen) Serve(s *http.Server, listener net.Listener) error {
 	return err
 }
 
-// Answers reports whether host is one of the server's names. A foreign page may have let
-// another name resolve to this machine (DNS rebinding).
+// Answers reports whether a request's Host header names this server. A request with
+// another name must be refused: a web page may have let its own name resolve to this
+// machine (DNS rebinding).
 func (a Address) Answers(host string) bool {
 	return slices.ContainsFunc(a.hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }

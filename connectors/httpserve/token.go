@@ -11,11 +11,12 @@ import (
 	"strings"
 )
 
-// minToken is the least number of characters of a token, against guessing.
+// minToken is the minimum length of a token in bytes. A shorter token could be guessed.
 const minToken = 16
 
-// Token reads a token from a file that only its owner may read. If the file does not
-// exist, Token creates it with a new token. Its errors are one line.
+// Token returns the token in a file. If the file does not exist, Token creates it with a
+// new token, readable by its owner only. It returns a one-line error if other users may
+// read the file, or if the token is shorter than minToken or has spaces.
 func Token(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,8 +39,8 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// newToken creates the file complete or not at all. If two processes create it at once,
-// the file of one stays and the other reads it.
+// newToken creates the file with its whole content or not at all. If two processes call
+// it at once, one creates the file and both return its token.
 func newToken(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -1,16 +1,18 @@
-// Package agents_test runs real agents through nod, in the versions that nod calls
-// tested. It installs them from npm into the directory that NOD_TEST_AGENTS names, and
-// keeps them there. Without that variable its tests are skipped:
+// Package agents_test runs real agent programs with nod, in the versions that package hook
+// lists as tested. It installs them from npm into the directory that NOD_TEST_AGENTS names,
+// and keeps them there. If that variable is not set, the tests are skipped:
 //
 //	NOD_TEST_AGENTS=$HOME/.cache/nod-agents go test -v -timeout 30m ./test/agents/...
 //
-// Each agent has its own home and project, and a model on loopback. The model asks for
-// one call and ends its turn when it gets the result. It is also the proxy for all other
-// traffic of the agent, and refuses that. A person's answer is a nod command. Tests check
-// the file that an agent's call leaves behind, and the results that its model got.
+// Each test gives its agent a new home and project, and a fake model at a loopback address.
+// The model asks for one call of a tool, and ends its turn when it gets the result. It is also
+// the agent's HTTP proxy, and refuses all traffic to other hosts. The test answers requests by
+// nod commands. It checks the file that the tool call leaves behind, and the result that the
+// model got.
 //
 // Not covered: Codex's PermissionRequest, which codex exec never raises, and its
-// request_user_input, which nod leaves to Codex. docs/testing.md has the table.
+// request_user_input, which nod leaves to Codex. docs/testing.md has a table of what is
+// covered.
 package agents_test
 
 import (
@@ -24,8 +26,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// each runs a test with every version of an agent that nod calls tested. It skips the
-// test if NOD_TEST_AGENTS is not set.
+// each runs a test with every version of an agent in host.Tested; pkg is its npm package. It
+// skips the test if NOD_TEST_AGENTS is not set.
 func each(t *testing.T, host hook.Host, pkg string, test func(t *testing.T, program string)) {
 	var agents []npm.Agent
 	for _, version := range host.Tested {
@@ -34,7 +36,7 @@ func each(t *testing.T, host hook.Host, pkg string, test func(t *testing.T, prog
 	with(t, test, agents...)
 }
 
-// with runs a test with each of these agents.
+// with runs a test with each of these agents. It skips the test if NOD_TEST_AGENTS is not set.
 func with(t *testing.T, test func(t *testing.T, program string), agents ...npm.Agent) {
 	dir := os.Getenv(npm.OptIn)
 	if dir == "" {

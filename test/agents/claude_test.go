@@ -15,7 +15,8 @@ import (
 
 const claudePackage = "@anthropic-ai/claude-code"
 
-// claude is a command that runs Claude Code, by itself or through another program.
+// claude returns a command that runs Claude Code. program is Claude Code, or a program that
+// starts it.
 func (x *machine) claude(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "ANTHROPIC_BASE_URL="+x.model.URL, "ANTHROPIC_API_KEY=none",
@@ -27,7 +28,7 @@ func (x *machine) claudeSettings() string { return filepath.Join(x.home, ".claud
 
 var claudeTouch = call{"Bash", map[string]any{"command": touch, "description": "leave a file"}}
 
-// A strict hook is asked before anything else, in print mode too.
+// Claude Code asks a strictly installed hook before each tool call, in print mode too.
 func TestClaudeCodeByStrictHook(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -40,7 +41,7 @@ func TestClaudeCodeByStrictHook(t *testing.T) {
 	})
 }
 
-// The hook is asked in place of the host's user.
+// Claude Code asks the hook instead of its own user.
 func TestClaudeCodeByHook(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -56,7 +57,7 @@ func TestClaudeCodeByHook(t *testing.T) {
 	})
 }
 
-// The hook answers a question of Claude to its user, and Claude goes on with the
+// A person answers a question of Claude to its user through the hook, and the model gets the
 // answer.
 func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
@@ -75,8 +76,8 @@ func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	})
 }
 
-// A run without an answer ends. After the answer, nod resume continues the run, and
-// Claude Code asks again and gets the decision.
+// With --defer-after, a run ends if no person answers in time. After the answer, nod resume
+// continues the run: Claude Code makes the same call again and gets the decision.
 func TestClaudeCodeIsResumed(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -95,9 +96,9 @@ func TestClaudeCodeIsResumed(t *testing.T) {
 	})
 }
 
-// nod does not end a run at one of several calls: Claude Code would not ask about them
-// again, and would run those that its own rules allow. No call runs, and the model learns
-// that the requests stay open.
+// If the model makes several calls at once, --defer-after does not end the run: after a resume
+// Claude Code would not ask about the calls again, and would run those that its own rules
+// allow. Instead all calls are denied, and the model gets the text that the requests stay open.
 func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for name, whole := range map[string]bool{"streamed": false, "in one piece": true} {
@@ -117,7 +118,8 @@ func TestClaudeCodeMakesTwoCallsAtOnce(t *testing.T) {
 	})
 }
 
-// The permission prompt tool gets the calls that no setting allows.
+// Claude Code asks nod mcp, as its permission prompt tool, about a call that its own settings
+// do not allow.
 func TestClaudeCodeByMCP(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -130,7 +132,8 @@ func TestClaudeCodeByMCP(t *testing.T) {
 	})
 }
 
-// claudeAsks runs Claude Code, and answers its request for a shell command.
+// claudeAsks runs Claude Code, answers its request to run a shell command, and checks that the
+// command ran only if it was allowed.
 func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 	a := x.starts(c)
 	r := x.asked(a)
@@ -140,9 +143,10 @@ func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 	x.shows(answer, "said by Ann")
 }
 
-// claudeHosted runs Claude Code with the hook, hosted over its standard input by a test
-// that answers none of its prompts. Without a host, print mode offers its model no
-// AskUserQuestion, and version 2.1.197 calls no PermissionRequest hook.
+// claudeHosted installs the hook, runs Claude Code until its model has a result, and calls
+// answer with its request. The test is Claude Code's host, over its standard streams, and
+// answers no prompts. Without a host, print mode does not offer AskUserQuestion to the model,
+// and version 2.1.197 calls no PermissionRequest hook.
 func (x *machine) claudeHosted(program string, answer func(request)) {
 	x.does("install", "claude-code", "--settings", x.claudeSettings())
 	c := x.claude(program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")

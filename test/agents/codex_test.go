@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// codex is a command of Codex's or nod's with this machine's Codex home.
+// codex returns a command, of Codex or of nod, that uses this machine's Codex home.
 func (x *machine) codex(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "CODEX_HOME="+x.codexHome())
@@ -38,13 +38,13 @@ func (x *machine) codexSets(lines string) {
 	require.NoError(x.t, f.Close())
 }
 
-// codexUsesTheModel makes the fake model Codex's only one.
+// codexUsesTheModel makes Codex use the fake model.
 func (x *machine) codexUsesTheModel() {
 	x.codexSets(fmt.Sprintf("model = \"fake\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = %q\nwire_api = \"responses\"\n", x.model.URL+"/v1"))
 }
 
-// codex exec itself asks no user: only the strict hook is asked before it runs a shell
-// command.
+// codex exec never asks a user, so it asks nod about a shell command only if the hook is
+// installed with --strict.
 func TestCodexByHook(t *testing.T) {
 	each(t, hook.Codex(), "@openai/codex", func(t *testing.T, program string) {
 		for answer := range answers {
@@ -52,7 +52,7 @@ func TestCodexByHook(t *testing.T) {
 				x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
 				x.codexUsesTheModel()
 				c := x.codex(x.nod, "install", "codex", "--strict")
-				c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // for its version, by which nod install picks events
+				c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // nod install runs Codex for its version, which determines the events
 				out, err := c.CombinedOutput()
 				require.NoError(t, err, "%s", out)
 				x.codexTrusts(program)
@@ -67,14 +67,14 @@ func TestCodexByHook(t *testing.T) {
 	})
 }
 
-// codexHook is a hook as Codex lists it.
+// codexHook is a hook in Codex's reply to hooks/list.
 type codexHook struct {
 	Key    string `json:"key"`
 	Status string `json:"trustStatus"`
 }
 
-// codexTrusts checks that Codex itself reports the hooks that nod install wrote as
-// trusted, and that nod doctor agrees.
+// codexTrusts checks that Codex and nod doctor report the hooks that nod install wrote as
+// trusted.
 func (x *machine) codexTrusts(program string) {
 	found := x.codexHooks(program)
 	require.Len(x.t, found, 5)
@@ -85,7 +85,7 @@ func (x *machine) codexTrusts(program string) {
 	assert.Contains(x.t, string(findings), "Codex trusts the hook")
 }
 
-// codexHooks asks Codex for its hooks, with the project as the directory.
+// codexHooks returns the hooks that Codex would run in the project's directory.
 func (x *machine) codexHooks(program string) []codexHook {
 	c := x.codex(program, "app-server")
 	in, err := c.StdinPipe()
@@ -93,7 +93,7 @@ func (x *machine) codexHooks(program string) []codexHook {
 	out, err := c.StdoutPipe()
 	require.NoError(x.t, err)
 	stop := start(x.t, c)
-	defer func() { stop(); _ = c.Wait() }() // it is killed
+	defer func() { stop(); _ = c.Wait() }() // stop kills it, so Wait fails
 	_, err = fmt.Fprintf(in, "%s\n%s\n",
 		`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"test","version":"1"}}}`,
 		text(map[string]any{"id": 2, "method": "hooks/list", "params": map[string]any{"cwds": []string{x.project}}}))

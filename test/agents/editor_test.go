@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// editor is an ACP client that can only prompt. It fails the test if it is asked for a
-// permission, because nod should have been asked.
+// editor is an ACP client. It fails the test if it gets a permission request, because nod acp
+// must send permission requests to nod.
 type editor struct {
 	acp.Client // its other methods are never called
 	t          *testing.T
@@ -26,8 +26,9 @@ func (e editor) RequestPermission(context.Context, acp.RequestPermissionRequest)
 
 func (editor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
-// edits starts an agent behind nod acp, logs in by method unless that is empty, prompts
-// the agent and answers its request. It returns the request when the agent has ended.
+// edits runs c, a command of nod acp with an agent. It logs in by method, if method is not
+// empty, prompts the agent, answers its request, and returns the request when the agent has
+// ended.
 func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	in, err := c.StdinPipe()
 	require.NoError(x.t, err)
@@ -43,7 +44,8 @@ func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	return r
 }
 
-// prompts opens a session and prompts in it. The channel gets the turn's error, or nil.
+// prompts opens a session in dir and sends a prompt. At the end of the prompt's turn the
+// channel gets its error, or nil.
 func prompts(t *testing.T, conn *acp.ClientSideConnection, method, dir string) <-chan error {
 	conn.SetLogger(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)

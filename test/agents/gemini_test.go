@@ -16,23 +16,24 @@ const geminiPackage = "@google/gemini-cli"
 
 var geminiTouch = call{"run_shell_command", map[string]any{"command": touch, "description": "leave a file"}}
 
-// gemini is a command that runs Gemini CLI, by itself or through another program.
+// gemini returns a command that runs Gemini CLI. program is Gemini CLI, or a program that
+// starts it.
 func (x *machine) gemini(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "GOOGLE_GEMINI_BASE_URL="+x.model.URL, "GEMINI_API_KEY=none", "GEMINI_CLI_TRUST_WORKSPACE=true",
-		"GEMINI_MODEL=gemini-2.5-flash") // without this it asks another model to choose one
+		"GEMINI_MODEL=gemini-2.5-flash") // without a name Gemini CLI asks a model which model to use
 	return c
 }
 
-// geminiUsesAKey lets Gemini CLI log in with an API key, without a prompt.
+// geminiUsesAKey makes Gemini CLI log in with an API key instead of asking the user how.
 func (x *machine) geminiUsesAKey() {
 	settings := filepath.Join(x.home, ".gemini", "settings.json")
 	require.NoError(x.t, os.MkdirAll(filepath.Dir(settings), 0o700))
 	require.NoError(x.t, os.WriteFile(settings, []byte(`{"security":{"auth":{"selectedType":"gemini-api-key"}}}`), 0o600))
 }
 
-// Without a terminal, and told to allow everything by itself, Gemini CLI still
-// asks its hook.
+// Gemini CLI asks its hook even without a terminal and with --yolo, which makes it run every
+// call without asking its user.
 func TestGeminiByHook(t *testing.T) {
 	each(t, hook.Gemini(), geminiPackage, func(t *testing.T, program string) {
 		for answer := range answers {
@@ -51,7 +52,7 @@ func TestGeminiByHook(t *testing.T) {
 	})
 }
 
-// ACP has no field for a denial's reason: the model gets the denial only.
+// With nod acp, the model gets a denial without its reason, because ACP has no field for it.
 func TestGeminiByACP(t *testing.T) {
 	each(t, hook.Gemini(), geminiPackage, func(t *testing.T, program string) {
 		for answer := range answers {

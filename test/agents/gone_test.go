@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// yolo is a host that runs each call of its model without asking its user; it asks only
-// nod's hook.
+// yolo is a host that is started with a flag by which it runs every call without asking its
+// user. It asks only nod's hook.
 type yolo struct {
 	host  hook.Host
 	pkg   string
@@ -49,8 +49,8 @@ func yolos() []yolo {
 	}
 }
 
-// If a hook is killed while it waits, or is missing, the host runs nothing, and the
-// hook's request is withdrawn.
+// If a hook is killed while it waits, the host does not run the call, and the hook's request is
+// withdrawn. The host does not run the call either if the hook's program is missing.
 func TestAGoneHookLetsNothingRun(t *testing.T) {
 	for how, gone := range map[string]func(x *machine, c *exec.Cmd) *agent{
 		"killed": func(x *machine, c *exec.Cmd) *agent {
@@ -88,7 +88,7 @@ func (x *machine) launcher() string {
 	return filepath.Join(x.home, ".local", "share", "nod", "launcher", "nod")
 }
 
-// hook returns the process id of the hook that waits on this machine.
+// hook waits until a hook runs on this machine, and returns its process id.
 func (x *machine) hook() (pid int) {
 	x.until("there is a hook", func() bool {
 		all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -112,7 +112,7 @@ var (
 	copilotTouch = call{"bash", map[string]any{"command": touch, "description": "leave a file", "mode": "sync", "shellId": "1"}}
 )
 
-// copilot is a command that runs Copilot CLI with the fake model as its only one.
+// copilot returns a command that runs Copilot CLI with the fake model.
 func (x *machine) copilot(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "COPILOT_PROVIDER_BASE_URL="+x.model.URL, "COPILOT_PROVIDER_TYPE=anthropic", "COPILOT_PROVIDER_API_KEY=none",

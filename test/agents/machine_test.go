@@ -21,7 +21,7 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// binary builds nod once, beside the agents, and returns its path.
+// binary builds nod once, in the directory of the agent programs, and returns its path.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(os.Getenv(npm.OptIn), "nod")
 	out, err := exec.Command("go", "build", "-o", path, "../../cmd/nod").CombinedOutput()
@@ -31,11 +31,11 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// machine is a user's machine with a running nod: it has a home and a project, and takes
-// only PATH from the test's own environment.
+// machine is a user's machine with a running nod, a home and a project. Its programs get only
+// PATH from the test's environment.
 type machine struct {
 	t                       *testing.T
-	nod, home, project, ran string
+	nod, home, project, ran string // paths; ran is the file that touch creates
 	model                   *model
 }
 
@@ -53,7 +53,7 @@ func newMachine(t *testing.T, m *model) *machine {
 	var errs bytes.Buffer
 	up.Stderr = &errs
 	require.NoError(t, up.Start())
-	t.Cleanup(func() { _ = up.Process.Kill(); _ = up.Wait() }) // it may have ended
+	t.Cleanup(func() { _ = up.Process.Kill(); _ = up.Wait() }) // nod may have ended
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err, "nod up said: %s", &errs)
 	require.Contains(t, line, "nod is up on")
@@ -61,8 +61,8 @@ func newMachine(t *testing.T, m *model) *machine {
 	return x
 }
 
-// command is a program on this machine. Its traffic to other hosts than loopback goes to
-// the model as its proxy, which refuses it.
+// command returns a command of this machine, not started. Its HTTP requests to other hosts go
+// to the fake model as its proxy, which refuses them.
 func (x *machine) command(program string, args ...string) *exec.Cmd {
 	c := exec.Command(program, args...)
 	c.Dir = x.project
@@ -87,23 +87,24 @@ func (x *machine) does(args ...string) string {
 type agent struct {
 	out, errs bytes.Buffer
 	ended     chan struct{}
-	err       error // once ended
+	err       error // why it ended; set before ended is closed
 }
 
-// patience is how long an agent may take for each step.
+// patience is how long a test waits for each step of an agent.
 const patience = 2 * time.Minute
 
-// start starts a program in a process group of its own. stop kills the whole group, as
-// its children might outlive it; after 4 times patience the group is killed anyway.
+// start starts a program in a new process group. stop kills the whole group, because the
+// program's children may outlive it. After 4 times patience the group is killed without stop.
 func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, c.Start())
-	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // it has usually ended
+	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // the group has usually ended
 	latest := time.AfterFunc(4*patience, kill)
 	return func() { latest.Stop(); kill() }
 }
 
-// starts runs an agent program, whose children end with it.
+// starts starts an agent program. At the end of the test it is killed with its children, and
+// its output is logged if the test failed.
 func (x *machine) starts(c *exec.Cmd) *agent {
 	a := &agent{ended: make(chan struct{})}
 	if c.Stderr = &a.errs; c.Stdout == nil {
@@ -130,7 +131,7 @@ func (a *agent) hasEnded() bool {
 	}
 }
 
-// ends waits for the agent's end.
+// ends waits until the agent ends, which must be with exit code 0.
 func (x *machine) ends(a *agent) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -153,7 +154,8 @@ type request struct {
 // tick is the interval at which the tests poll.
 const tick = 200 * time.Millisecond
 
-// until polls a condition until it holds.
+// until polls a condition until it holds. It fails the test after patience; what describes
+// the condition.
 func (x *machine) until(what string, so func() bool) {
 	ticks, deadline := time.NewTicker(tick), time.NewTimer(patience)
 	defer ticks.Stop()
@@ -167,7 +169,8 @@ func (x *machine) until(what string, so func() bool) {
 	}
 }
 
-// asked waits until an agent has asked, and returns its request.
+// asked waits until an agent has a pending request, and returns the request. It must be the
+// only one.
 func (x *machine) asked(a *agent) request {
 	var all []request
 	x.until("the agent asks", func() bool {
@@ -185,14 +188,14 @@ func (x *machine) pending() (all []request) {
 	return all
 }
 
-// answers maps each answer that every agent is given to whether its tool then runs.
+// answers holds the nod commands by which tests answer requests, and whether the call runs then.
 var answers = map[string]bool{"allow": true, "deny": false}
 
-// touch is a shell command that leaves a file behind.
+// touch is a shell command that creates the file ran in the project.
 const touch = "echo yes > ran"
 
-// shows checks, after an agent's end, that the tool ran only if the answer allowed it,
-// and that the model otherwise got a text that contains refusal.
+// shows checks, after the agent's end, that touch ran if the answer was allow. If it was deny,
+// touch must not have run, and the model must have got a text that contains refusal.
 func (x *machine) shows(answer, refusal string) {
 	if answers[answer] {
 		assert.FileExists(x.t, x.ran)

@@ -14,24 +14,25 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// call is a use of a tool that the fake model asks for.
+// call is a tool call that the fake model makes: the tool's name and its input.
 type call struct {
 	tool  string
 	input map[string]any
 }
 
-// model stands in for every agent's model, and for its proxy, which refuses all traffic.
-// If it is offered the tool of its first call, it makes all its calls in one answer. If
-// it gets a result of a call, it keeps that and ends the turn.
+// model is a fake language model, with the APIs of three providers. When an agent offers it the
+// tool of its first call, it makes all its calls in one answer. When it gets a call's result, it
+// keeps the result and ends the turn. It is also the agent's HTTP proxy, which refuses all
+// traffic.
 type model struct {
 	URL   string
 	t     *testing.T
 	calls []call
-	whole bool // refuse to stream, so that agents ask for a whole answer
+	whole bool // refuse requests for a stream, so that the agent asks for one JSON answer
 
 	mu   sync.Mutex
-	told []string // the results, as the agent sent them
-	seen []string // its requests, a line each
+	told []string // the calls' results, as the agent sent them
+	seen []string // the agent's requests, one line each
 }
 
 func newModel(t *testing.T, calls ...call) *model {
@@ -46,7 +47,7 @@ func newModel(t *testing.T, calls ...call) *model {
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
-		server.CloseClientConnections() // an agent that was killed may hold one
+		server.CloseClientConnections() // a killed agent may have left a connection open
 		server.Close()
 		if t.Failed() {
 			t.Logf("the model was asked:\n%s", strings.Join(m.seen, "\n"))
@@ -56,20 +57,20 @@ func newModel(t *testing.T, calls ...call) *model {
 	return m
 }
 
-// turn is the part of a request that the model uses: the tools on offer, and the results
-// of calls so far.
+// turn holds the parts of an agent's request that the model uses: the names of the offered
+// tools, and the results of calls so far.
 type turn struct {
 	tools, results []string
-	whole          bool // the answer is one JSON value, not a stream of events
+	whole          bool // the answer must be one JSON value, not a stream of events
 }
 
-// serve handles one model API: read decodes its requests, and write answers with calls,
-// or with the end of the turn if there are no calls.
+// serve returns the handler of one provider's API. read converts a request to a turn, and write
+// writes an answer: with calls, or, if there are none, with the end of the turn.
 func serve[Request any](m *model, read func(Request) turn, write func(io.Writer, turn, []call)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the agent hung up
+			return // the agent has closed the connection
 		}
 		var in Request
 		if err := json.Unmarshal(body, &in); !assert.NoError(m.t, err, "%s", r.URL) {
@@ -108,7 +109,7 @@ func (m *model) note(format string, args ...any) {
 	m.seen = append(m.seen, fmt.Sprintf(format, args...))
 }
 
-// heard returns all results that the model got.
+// heard returns the results of all calls that the model has got so far.
 func (m *model) heard() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,11 +124,11 @@ func event(w io.Writer, name string, data map[string]any) {
 	fmt.Fprintf(w, "data: %s\n\n", text(data))
 }
 
-// text encodes a value as JSON.
+// text returns a value in JSON.
 func text(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
-		return "{}" // plain values cannot fail
+		return "{}" // cannot happen: the tests' values can be encoded
 	}
 	return string(out)
 }

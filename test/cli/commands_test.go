@@ -19,7 +19,7 @@ func object(e *rig.Env, text string) map[string]any {
 	return v
 }
 
-// open asks with nod ask --async, and returns the question.
+// open sends a request by nod ask --async, and returns it as a question on which the test waits.
 func open(e *rig.Env, id string) *rig.Question {
 	e.T.Helper()
 	r := e.Nod("ask", "--session", "S", "--id", id, "--tool", "Deploy", "--input", `{"to":"production"}`, "--async", "--json")
@@ -28,7 +28,7 @@ func open(e *rig.Env, id string) *rig.Question {
 	e.NoError(schemas.Decode([]byte(r.Stdout), &receipt))
 	e.Equal(id, receipt.PendingID)
 	q := &rig.Question{Agent: e.Agent("local")}
-	// The process has ended; the test waits in its place.
+	// The process of nod ask has ended, so the test itself waits for the decision.
 	entry := e.Stored("S." + id)
 	var request schemas.Request
 	e.NoError(json.Unmarshal(entry.Record.Request, &request))
@@ -93,7 +93,7 @@ func TestAskingByCommandEndsInItsExitCode(t *testing.T) {
 		if id == "deny1" {
 			env.Equal("use staging", d["message"])
 		}
-		// Asked again under the same id, the command ends the same way.
+		// A second nod ask with the same id ends in the same way.
 		again := ask("--id", id, "--tool", "Deploy", "--json")
 		env.Equal(c.code, again.Code, id)
 		env.Equal(d, object(env, again.Stdout), id)
@@ -122,7 +122,7 @@ func TestAskingByCommandWithoutADecision(t *testing.T) {
 	q.Ends(schemas.Withdrawn)
 }
 
-// permission asks for @network by command, without waiting.
+// permission requests @network by nod ask --async, and returns the receipt.
 func permission(e *rig.Env) (r schemas.Receipt) {
 	e.T.Helper()
 	ran := e.Nod("ask", "--session", "S", "--permission", "@network", "--reason", "to install", "--timeout-minutes", "5", "--async", "--json")
@@ -143,7 +143,7 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	var list []map[string]any
 	env.NoError(json.Unmarshal([]byte(env.Nod("pending", "--json").Stdout), &list))
 	env.Len(list, 3)
-	for i, id := range []string{"aaaa-1", "aaaa-2", "bbbb-1"} { // oldest first
+	for i, id := range []string{"aaaa-1", "aaaa-2", "bbbb-1"} { // the list is sorted, the oldest first
 		env.Equal(id, list[i]["pending_id"])
 		for _, field := range []string{"session_id", "kind", "title", "tool_name", "action_details", "options", "agent", "digest", "risk", "tier", "deadline", "created_at"} {
 			env.Contains(list[i], field)
@@ -161,12 +161,13 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.Equal(map[string]any{"to": "production"}, without(shown["action_details"], "cwd"))
 	env.Exits(env.Nod("show", "bbbb"), 0, "production", "")
 	env.Exits(env.Nod("show", "aaaa"), 1, "", "begins the ids of 2 requests (S.aaaa-1, S.aaaa-2): give")
-	env.Exits(env.Nod("show", "bbb"), 1, "", "no request") // too short for a prefix
+	env.Exits(env.Nod("show", "bbb"), 1, "", "no request") // a prefix needs 4 characters
 	env.Exits(env.Nod("show", "cccc"), 1, "", "no request")
 	env.Exits(env.Nod("allow", "aaaa"), 1, "", "begins the ids of 2 requests")
 	env.Exits(env.Nod("show", "a.b"), 1, "", "pending_id: ")
 
-	// An id that begins with another request's id cannot divert an answer.
+	// If an id is also the beginning of another id, nod asks which request is meant, so that an
+	// agent cannot divert an answer to its other request.
 	open(env, "aaaa-1-harmless")
 	env.Exits(env.Nod("allow", "aaaa-1"), 1, "", "begins the ids of 2 requests")
 	env.Exits(env.Nod("show", "aaaa-1", "--session", "S"), 0, "production", "")
@@ -185,13 +186,13 @@ func without(object any, field string) map[string]any {
 	return m
 }
 
-// The commands that answer print the stored decision, whether or not it is theirs.
+// nod allow and nod deny print the decision that is stored, even if it is not their own.
 func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	open(env, "allowed1")
 	env.Exits(env.Nod("allow", "allo"), 0, "✅ Allowed once", "")
-	env.Exits(env.Nod("allow", "allowed1"), 0, "Ann", "") // a duplicate: a success
+	env.Exits(env.Nod("allow", "allowed1"), 0, "Ann", "") // the same answer again succeeds
 	env.Exits(env.Nod("deny", "allowed1"), 1, "", "Nothing changed: Ann allowed this once")
 	conflict := object(env, env.Nod("deny", "allowed1", "--json").Stdout)
 	env.Equal("CONFLICT", conflict["code"])
@@ -227,7 +228,7 @@ func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	env.Exits(env.Nod("show", "unk"), 1, "", "give 4 characters or more")
 	env.Exits(env.Nod("allow", "unknown1", "--input", "{"), 1, "", "--input must be JSON")
 	env.Exits(env.Nod("allow", "unknown1", "--rule", "2"), 1, "", "add --always or --for")
-	env.Apply(rig.Everybody) // the one who runs the tests is not Ann any more
+	env.Apply(rig.Everybody) // the user who runs the tests is no approver now
 	env.Timeout("S", 0)
 	open(env, "foreign1")
 	before := env.Stored("S.foreign1")
@@ -235,7 +236,7 @@ func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
 	env.Equal(before, env.Stored("S.foreign1"))
 }
 
-// Without an engine no answer is sent, and the command says that nothing was answered.
+// If no engine runs, nod allow fails and prints that nothing was answered.
 func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
@@ -243,7 +244,7 @@ func TestAnsweringByCommandWithoutAnEngine(t *testing.T) {
 	env.Exits(env.Nod("allow", "abcd"), 1, "", "nod: nothing was answered: no nod engine is on the bus")
 }
 
-// The error for a mistyped command names the help to read.
+// The error for a mistyped command names the help that describes it.
 func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	t.Parallel()
 	env := &rig.Env{Assertions: require.New(t), T: t, Ctx: t.Context(), Dir: t.TempDir()}
@@ -266,7 +267,8 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	}
 }
 
-// A lasting answer is given only with the text of the rule that nod showed for it.
+// nod allow gives a standing answer only if --rule repeats the text of the rule that an earlier
+// command has shown.
 func TestALastingAnswerByCommandShowsItsReach(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A newcomer sees a question, answers it from a second terminal, and sees the agent go
-// on, or get the reason for the denial.
+// nod up --demo shows a question. After an answer from a second terminal it shows that the agent
+// goes on, or gets the reason for the denial.
 func TestTheDemoIsAnsweredFromASecondTerminal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -31,7 +31,7 @@ func TestTheDemoIsAnsweredFromASecondTerminal(t *testing.T) {
 			m.Up.Stderr = &m.Errs
 			require.NoError(t, m.Up.Start())
 			t.Cleanup(m.Kill)
-			over := time.AfterFunc(time.Minute, func() { _ = m.Up.Process.Kill() }) // it may have ended
+			over := time.AfterFunc(time.Minute, func() { _ = m.Up.Process.Kill() }) // nod may have ended
 			defer over.Stop()
 			lines := bufio.NewScanner(out)
 			reads := func(want string) {

@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// session runs nod session, and decodes the session that it prints.
+// session runs nod session, and returns the session that the command prints.
 func session(m *rig.Machine, args ...string) schemas.Session {
 	m.T.Helper()
 	out, stderr, code := m.Run(append(append([]string{"session"}, args...), "--json")...)
@@ -98,8 +98,8 @@ func TestWhatASessionHoldsIsSetAndShown(t *testing.T) {
 	require.True(t, s.Background)
 }
 
-// held starts a machine with a session s that has a working directory, may read one
-// other directory and write another, and may use the network.
+// held starts nod with a session s. The session may work in work, read others/in, write
+// others/out and use the network.
 func held(t *testing.T) (m *rig.Machine, work, others string) {
 	m = rig.NewMachine(t)
 	m.StartNod()
@@ -113,7 +113,7 @@ func held(t *testing.T) (m *rig.Machine, work, others string) {
 	return m, work, others
 }
 
-// inside is a command under nod exec in session s, started in dir.
+// inside returns a command, not started, that runs nod exec for session s in dir.
 func inside(m *rig.Machine, dir string, args ...string) *exec.Cmd {
 	c := m.Command(append([]string{"exec", "--session", "s"}, args...)...)
 	c.Dir = dir
@@ -168,7 +168,7 @@ func TestExecRunsInsideWhatIsNamed(t *testing.T) {
 	require.Equal(t, "theirs\n", string(kept))
 	require.Equal(t, before.Permissions, session(m, "show", "s").Permissions, "the session's own set never changes")
 
-	// The granted directory has become a symbolic link to another place.
+	// The permitted directory is replaced by a symbolic link, so the permission does not apply.
 	require.NoError(t, os.Rename(others+"/out", others+"/was"))
 	require.NoError(t, os.Symlink(m.Dir, others+"/out"))
 	said, err := inside(m, work, "--permission", out, "--", "ls", others+"/out").CombinedOutput()

@@ -20,9 +20,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// kill -9 of everything at random moments of a request's life: afterwards the request
-// is pending with its old deadline, or has its one decision, or was never acknowledged.
-// Asking again under its id returns that state.
+// nod gets kill -9 at a random moment while a request is sent and allowed. After a restart the
+// request is sent again under its id. It must be pending, with the deadline of its receipt, or
+// have its one decision. No receipt or decision that a command has printed may be lost.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	const machines = 2
@@ -42,8 +42,8 @@ func TestKillNine(t *testing.T) {
 func killNine(t *testing.T, kills int) {
 	m := rig.NewMachine(t)
 	m.StartNod()
-	// The time that a request takes without a kill is the range of the random moments, so
-	// it is measured on this machine. The first request only warms up.
+	// life is how long a request and its answer take without a kill: the range of the random
+	// moments. The first measurement only warms up, and the second replaces it.
 	var life time.Duration
 	for _, id := range []string{"cold-life", "warm-life"} {
 		begun := time.Now()
@@ -85,7 +85,7 @@ func killNine(t *testing.T, kills int) {
 			_, errs, code := m.Run("deny", id, "--session", "kill")
 			require.Zero(t, code, errs)
 			said["pending"]++
-		case 0: // allowed, whether or not the allow command was told so
+		case 0: // allowed, even if the kill kept nod allow from printing the decision
 			var d schemas.Decision
 			require.NoError(t, json.Unmarshal([]byte(decided), &d))
 			require.Equal(t, schemas.Allowed, d.Outcome)
@@ -102,8 +102,8 @@ func killNine(t *testing.T, kills int) {
 	t.Log(said)
 }
 
-// A waiting nod ask outlives a kill -9 of nod and its restart at another port, without
-// help.
+// A nod ask that waits gets the decision even if nod gets kill -9 in the meantime and restarts
+// at another port.
 func TestAWaitingAskOutlivesTheRestart(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -126,8 +126,7 @@ func TestAWaitingAskOutlivesTheRestart(t *testing.T) {
 	require.Equal(t, schemas.Allowed, d.Outcome)
 }
 
-// If a deadline passes while nod is down, the request times out soon after nod is up
-// again.
+// If a deadline passes while nod does not run, the request times out as soon as nod runs again.
 func TestADeadlineThatPassedWhileNodWasAway(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -158,7 +157,7 @@ func TestStoppingIsClean(t *testing.T) {
 	require.Contains(t, stderr, "nod is not running")
 }
 
-// Each error that keeps nod from starting is one line that names the remedy.
+// If nod cannot start, it prints an error of one line that names the remedy.
 func TestWhatKeepsItFromStarting(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -188,7 +187,8 @@ func TestWhatKeepsItFromStarting(t *testing.T) {
 	}
 }
 
-// A role that waits for its server says so, and says that a signal stopped it.
+// nod engine prints that it waits for its NATS server. A signal stops it, and it prints that
+// too.
 func TestARoleThatWaitsSaysSo(t *testing.T) {
 	t.Parallel()
 	c := rig.NewMachine(t).Command("engine", "--nats-url", "nats://127.0.0.1:1")
@@ -207,7 +207,7 @@ func TestARoleThatWaitsSaysSo(t *testing.T) {
 	require.Error(t, c.Wait())
 }
 
-// If a flag names the data directory, nod up says that the other commands need it too.
+// If a flag names the data directory, nod up prints that other commands need the flag too.
 func TestUpSaysWhatOtherCommandsNeed(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -223,7 +223,7 @@ func TestUpSaysWhatOtherCommandsNeed(t *testing.T) {
 	require.Contains(t, said.String(), "  note      nod's other commands find it by --data or NOD_DATA\n")
 }
 
-// Scripts rely on the exit codes and on the output beside them.
+// The exit codes and outputs on which scripts rely.
 func TestWhatScriptsGoBy(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -264,7 +264,7 @@ func TestWhatScriptsGoBy(t *testing.T) {
 		return code == 0
 	}, rig.Patience, rig.Tick)
 	require.NoError(t, waiting.Process.Signal(os.Interrupt))
-	_ = waiting.Wait() // its exit code is checked
+	_ = waiting.Wait() // the next line checks the exit code
 	require.Equal(t, 5, waiting.ProcessState.ExitCode(), "stopping the asker withdraws its request")
 	out, _, code = m.Run("ask", "--session", "s", "--permission", "@network", "--reason", "x", "--id", "perm", "--async")
 	require.Equal(t, 6, code, out)

@@ -12,7 +12,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// typist types commands about one question, without a terminal that could ask back.
+// typist is a person who answers one question by commands. The commands have no terminal, so
+// they cannot ask the person to confirm.
 type typist struct {
 	*rig.Env
 	id    string
@@ -20,15 +21,15 @@ type typist struct {
 	typed string // the last command's flags except --rule
 }
 
-// nod allow leaves no standing answer that an earlier command did not print and this
-// command does not name.
+// nod allow makes a standing answer only if an earlier command printed its rule and the command
+// names that rule.
 func TestNothingLastsUnseenByCommand(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	ada := env.Agent("ada")
 	peopletest.NothingLastsUnseen(t, 2, peopletest.Lasts{Rules: true}, func(n int) peopletest.Person {
 		id := fmt.Sprint("unseen", n)
-		r := rig.Shell(fmt.Sprint("S", n), id, "go test ./bus") // a standing answer of one session covers no call in the next
+		r := rig.Shell(fmt.Sprint("S", n), id, "go test ./bus") // in a session of its own, to which no other person's standing answer applies
 		r.Options = append(schemas.DefaultOptions(), schemas.Option{OptionID: "always", Name: "Always", Kind: schemas.AllowAlways})
 		ada.Asks(r)
 		return &typist{Env: env, id: id}
@@ -37,7 +38,7 @@ func TestNothingLastsUnseenByCommand(t *testing.T) {
 
 func (p *typist) Sees() string { return strings.ReplaceAll(p.read, p.id, "") }
 
-// named finds the rules in a command's output that the next command must name.
+// named finds, in a command's output, the rules that the next command must name.
 var named = regexp.MustCompile(`--rule '([^']+)'`)
 
 func (p *typist) May() (all []peopletest.Pressable) {
@@ -45,7 +46,7 @@ func (p *typist) May() (all []peopletest.Pressable) {
 	for _, lasts := range []string{"--scope session", "--for 30m", "--for 1d --rule 2"} {
 		commands = append(commands, lasts, lasts+" --yes", lasts+" --yes --rule 1")
 	}
-	for _, rule := range named.FindAllStringSubmatch(p.read, -1) { // as the output says
+	for _, rule := range named.FindAllStringSubmatch(p.read, -1) { // the commands that the output proposes
 		commands = append(commands, p.typed+" --yes --rule "+rule[1])
 	}
 	for _, c := range commands {

@@ -12,7 +12,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// The commands about a session's permissions, as a person and a script use them.
+// A person and a script use the commands about a session's permissions: ask, show, grants,
+// grant, gate and revoke.
 func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 	t.Parallel()
 	m, dir := rig.NewMachine(t), rig.Tree(t)
@@ -24,7 +25,7 @@ func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 		return stdout, stderr
 	}
 
-	// The agent asks for a permission, and it is granted.
+	// The agent requests a permission, and a person grants it.
 	asking := m.Command("ask", "--session", "S", "--permission", "@write:"+dir+"/in", "--reason", "to build", "--timeout-minutes", "5")
 	errs, err := asking.StderrPipe()
 	require.NoError(t, err)
@@ -42,7 +43,8 @@ func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 	out, _ = said(0, "session", "show", "S")
 	require.Contains(t, out, "granted  @write:"+dir+"/in, in this session, until it is revoked\n")
 
-	// The grant is shared, checked by a gate, and revoked.
+	// The session shares its permission with another session, nod gate checks for it, and a
+	// person revokes it.
 	out, _ = said(0, "grants", "--json")
 	var grants []schemas.StandingAnswer
 	require.NoError(t, json.Unmarshal([]byte(out), &grants))
@@ -71,7 +73,8 @@ func TestCommandsAboutWhatASessionHolds(t *testing.T) {
 	_, stderr = said(1, "revoke", "nosuch")
 	require.Contains(t, stderr, "there is no standing answer nosuch")
 
-	// A strict gate that is denied skips the task.
+	// nod gate --strict asks for a missing permission. After a denial it exits with 3, so that
+	// the task is skipped.
 	gate := m.Command("gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@network", "--strict")
 	require.NoError(t, gate.Start())
 	var pending []struct {

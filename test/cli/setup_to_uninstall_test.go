@@ -20,15 +20,15 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// house is the home of a user who has agent programs and installs nod as package
-// managers do: in a directory named by its version, with a link in PATH. It has no
-// systemctl; the test runs the service itself.
+// house is the home of a user who has agent programs. nod is installed as package managers
+// install it: in a directory named by its version, with a link in PATH. PATH has no systemctl,
+// so the test runs nod's service itself.
 type house struct {
 	*require.Assertions
 	t         *testing.T
 	home, bin string
-	nod       *exec.Cmd // the service
-	said      string    // the file with the service's stdout and stderr
+	nod       *exec.Cmd // the running service, or nil
+	said      string    // the path of the file with the service's stdout and stderr
 }
 
 func newHouse(t *testing.T) *house {
@@ -49,16 +49,16 @@ func (h *house) file(name, content string) {
 	h.NoError(os.WriteFile(path, []byte(content), 0o755))
 }
 
-// copyOfNod copies the nod program to path. It runs cp, because a file that is open
-// for writing cannot be run, and a child that a parallel test starts at that moment
-// would inherit the open file.
+// copyOfNod copies the nod program to path. It runs cp, so that this process does not open the
+// new file for writing: a child that a parallel test starts at that moment would inherit the
+// open file, and a file that is open for writing cannot be run.
 func copyOfNod(t *testing.T, path string) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	out, err := exec.Command("cp", rig.Binary, path).CombinedOutput()
 	require.NoError(t, err, string(out))
 }
 
-// release installs a version of nod in place of the previous one.
+// release replaces the installed version of nod by another version.
 func (h *house) release(version string) {
 	h.NoError(os.RemoveAll(filepath.Join(h.home, "opt")))
 	copyOfNod(h.t, filepath.Join(h.home, "opt", "nod-"+version, "nod"))
@@ -100,7 +100,7 @@ func (h *house) data() string { return filepath.Join(h.home, ".local/share/nod")
 
 func (h *house) launcher() string { return filepath.Join(h.data(), "launcher", "nod") }
 
-// serve runs the unit's ExecStart, as systemd would, and waits until nod answers.
+// serve runs the command in the unit's ExecStart, as systemd would, and waits until nod answers.
 func (h *house) serve() {
 	unit, err := os.ReadFile(h.unit())
 	h.NoError(err)
@@ -126,7 +126,7 @@ func (h *house) stop() {
 	h.nod = nil
 }
 
-// hook runs Claude Code's hook, without a PATH, on a call that a rule allows.
+// hook runs the hook in Claude Code's settings, without a PATH, for a call that a rule allows.
 func (h *house) hook() {
 	var settings struct {
 		Hooks map[string][]struct{ Hooks []struct{ Command string } }
@@ -145,7 +145,7 @@ func (h *house) hook() {
 	h.Contains(string(out), `"behavior":"allow"`, errs.String())
 }
 
-// doctor runs nod doctor and returns its findings by level.
+// doctor runs nod doctor. It returns the exit code and the findings by level, such as "wrong".
 func (h *house) doctor() (code int, found map[string]string) {
 	out, stderr, code := h.run("doctor", "--json")
 	var all []struct{ Check, Level, What, Do string }
@@ -157,7 +157,7 @@ func (h *house) doctor() (code int, found map[string]string) {
 	return code, found
 }
 
-// files lists all files in the house except the programs that the user installed.
+// files returns all files in the home except the programs that the user installed.
 func (h *house) files() (all []string) {
 	h.NoError(filepath.WalkDir(h.home, func(path string, e fs.DirEntry, err error) error {
 		h.NoError(err)
@@ -174,7 +174,8 @@ func (h *house) files() (all []string) {
 	return all
 }
 
-// Setup, question, answer, service, upgrade and uninstall leave nothing but data.
+// A user sets up nod, answers the test question, runs the service, upgrades and uninstalls nod.
+// At the end only the data directory is left, which uninstall --purge removes.
 func TestLifeInAFreshHome(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -197,7 +198,7 @@ func TestLifeInAFreshHome(t *testing.T) {
 		h.Contains(out.String(), said)
 	}
 
-	h.ok("setup", "--yes", "--no-test") // a second time
+	h.ok("setup", "--yes", "--no-test") // a second setup succeeds too
 	h.hook()
 	_, _, code := h.run("ask", "--session", "s", "--id", "survives", "--tool", "Frobnicate", "--async")
 	h.Equal(6, code)
@@ -213,7 +214,7 @@ func TestLifeInAFreshHome(t *testing.T) {
 	h.uninstall()
 }
 
-// until reads lines up to the first that contains text, and returns it.
+// until reads lines up to the first one that contains text, and returns that line.
 func (h *house) until(lines *bufio.Scanner, text string) string {
 	h.t.Helper()
 	var seen []string
@@ -239,13 +240,14 @@ func (h *house) verifyUnit() {
 	h.NoError(err, string(out))
 }
 
-// upgrade replaces nod by a new version: hooks work throughout, pending requests
-// stay, and the doctor names the remaining step.
+// upgrade replaces nod by a new version. The hook must work before and after the restart of the
+// service, and the pending request must stay. If the launcher then points to a missing file, nod
+// doctor must name the remedy.
 func (h *house) upgrade() {
 	h.release("2")
 	h.hook()
 	h.stop()
-	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // no program rotates this file
+	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // a large output file, which nothing rotates
 	h.serve()
 	h.hook()
 	h.Contains(h.ok("pending", "--json"), "survives")
@@ -258,7 +260,7 @@ func (h *house) upgrade() {
 	h.NoError(err)
 	h.Empty(string(said), "a service writes to its log alone, and empties its output file once it has grown")
 
-	// If nod is moved, its launcher points to a missing file.
+	// The launcher points to a missing file, as it does after nod was moved.
 	h.NoError(os.Remove(h.launcher()))
 	h.NoError(os.Symlink("/nowhere/nod", h.launcher()))
 	code, found = h.doctor()
@@ -293,7 +295,7 @@ func (h *house) uninstall() {
 	h.ok("uninstall", "--purge", "--yes")
 }
 
-// If one hook cannot be uninstalled, the launcher that it runs stays.
+// If one host's hook cannot be uninstalled, the launcher stays, because that hook runs it.
 func TestUninstallLeavesWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -323,7 +325,7 @@ func TestUninstallLeavesWhatIsNeeded(t *testing.T) {
 	h.Contains(stderr, "--yes")
 }
 
-// A program of `go run`, which is deleted at its end, refuses to install itself.
+// nod under `go run` refuses to install itself, because Go deletes the program at its end.
 func TestAProgramOfGoRunIsNotInstalled(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

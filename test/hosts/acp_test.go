@@ -22,7 +22,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// acpAgent asks once, prints the reply to stderr, and exits with 7.
+// acpAgent is the shell script of an agent: it sends the line $1, prints the reply to stderr,
+// and exits with 7.
 const acpAgent = `printf '%s\n' "$1"; IFS= read -r heard; printf 'heard %s\n' "$heard" >&2; exit 7`
 
 func acpRequest(session string) string {
@@ -34,11 +35,11 @@ func acpHeard(option string) string {
 	return `heard {"jsonrpc":"2.0","id":"r1","result":{"outcome":{"outcome":"selected","optionId":"` + option + `"}}}` + "\n"
 }
 
-// acpRun is a nod acp process with acpAgent behind it; the test is the editor.
+// acpRun is a nod acp process that runs acpAgent. The test acts as the editor.
 type acpRun struct {
 	cmd    *exec.Cmd
-	editor io.WriteCloser
-	heard  *bufio.Reader // output of nod, as the editor reads it
+	editor io.WriteCloser // the editor's output, which nod acp reads
+	heard  *bufio.Reader  // the editor's input, which nod acp writes
 	stderr *bufio.Reader
 }
 
@@ -54,22 +55,23 @@ func acp(m *rig.Machine, session string, flags ...string) *acpRun {
 	require.NoError(m.T, err)
 	a.heard, a.stderr = bufio.NewReader(out), bufio.NewReader(errs)
 	require.NoError(m.T, a.cmd.Start())
-	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // it has ended
+	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // the process has usually ended
 	return a
 }
 
-// ends returns the rest of both outputs, and the exit code.
+// ends waits until nod acp ends. It returns the rest of its stdout and stderr, and its exit
+// code.
 func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
 	errs, err := io.ReadAll(a.stderr)
 	require.NoError(t, err)
 	out, err := io.ReadAll(a.heard)
 	require.NoError(t, err)
-	_ = a.cmd.Wait() // the exit code is returned
+	_ = a.cmd.Wait() // its error is the exit code, which is returned
 	return string(out), string(errs), a.cmd.ProcessState.ExitCode()
 }
 
-// TestACPEndToEnd: the agent gets a person's answer as one of its own options, and
-// nod exits with the agent's exit code.
+// TestACPEndToEnd: the agent gets a person's answer as one of its own options, and nod acp exits
+// with the agent's exit code.
 func TestACPEndToEnd(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -87,7 +89,8 @@ func TestACPEndToEnd(t *testing.T) {
 	}
 }
 
-// TestACPRace: the editor's answer comes first, so nod withdraws its request.
+// TestACPRace: in a race the editor answers first. The agent gets the editor's answer, and nod's
+// request is withdrawn.
 func TestACPRace(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -105,7 +108,8 @@ func TestACPRace(t *testing.T) {
 	assert.Equal(t, "withdrawn", outcome(m, id))
 }
 
-// TestACPOutlivesARestart: an agent that waits through a kill -9 of nod gets the decision.
+// TestACPOutlivesARestart: an agent gets the decision even if nod gets kill -9 and restarts
+// while the agent waits.
 func TestACPOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -121,7 +125,7 @@ func TestACPOutlivesARestart(t *testing.T) {
 	assert.Equal(t, 7, code)
 }
 
-// outcome returns the outcome of a request's decision.
+// outcome returns the outcome of a decided request.
 func outcome(m *rig.Machine, id string) string {
 	stdout, stderr, code := m.Run("show", id, "--json")
 	require.Zero(m.T, code, stderr)
@@ -130,7 +134,8 @@ func outcome(m *rig.Machine, id string) string {
 	return shown.Decision.Outcome
 }
 
-// TestACPWithoutNod: without nod the editor is asked, or every request is denied.
+// TestACPWithoutNod: if nod is not running, the editor is asked, or with --on-unavailable deny
+// every request is denied.
 func TestACPWithoutNod(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -150,7 +155,8 @@ func TestACPWithoutNod(t *testing.T) {
 	assert.Equal(t, 7, code)
 }
 
-// TestACPToldToStop: nod acp stops its agent with itself and withdraws the request.
+// TestACPToldToStop: when nod acp gets a signal or its editor dies, it stops its agent,
+// withdraws the request and exits.
 func TestACPToldToStop(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -174,9 +180,9 @@ func TestACPToldToStop(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			require.NoError(t, write.Close())
 			id := m.Pending(session)
-			cmd.Stdout = read // the editor's end of the pipe
+			cmd.Stdout = read // the editor's end of the pipe, for stop
 			require.NoError(t, stop(&acpRun{cmd: cmd}))
-			_ = cmd.Wait() // it fails, because a signal stops its agent
+			_ = cmd.Wait() // fails, because a signal stops the agent
 			assert.NotZero(t, cmd.ProcessState.ExitCode())
 			assert.NotContains(t, errs.String(), `"ja"`)
 			assert.Equal(t, "withdrawn", outcome(m, id))
@@ -185,8 +191,8 @@ func TestACPToldToStop(t *testing.T) {
 	}
 }
 
-// TestACPOverHTTP: a client with the token sees the pending requests and answers
-// them as this user.
+// TestACPOverHTTP: a client with the token gets the pending requests over HTTP. Its answers
+// count as answers of the user who runs nod acp.
 func TestACPOverHTTP(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -236,8 +242,8 @@ func TestACPOverHTTP(t *testing.T) {
 	assert.Contains(t, stderr, "--remote")
 }
 
-// TestACPOverHTTPAnswersIdenticalCalls: the answer to a question that two calls wait for
-// decides both calls.
+// TestACPOverHTTPAnswersIdenticalCalls: if two identical calls wait for a question, an answer
+// over HTTP decides both calls.
 func TestACPOverHTTPAnswersIdenticalCalls(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

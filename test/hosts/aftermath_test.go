@@ -14,14 +14,15 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// hostCall is a request about which the host asks its own user at the same time.
+// hostCall returns a request about which the host asks its own user at the same time.
 func hostCall(id, to string) schemas.Request {
 	r := rig.Deploy("S", id)
 	r.HostAsks, r.ActionDetails = true, []byte(`{"to":"`+to+`"}`)
 	return r
 }
 
-// hasRun reports, as a host, that a call ran and took so long; it returns the ids affected.
+// hasRun reports to nod, as a hook does, that a call has run and how long it took. It returns
+// the ids of the requests that the report concerned.
 func hasRun(e *rig.Env, a *rig.Agent, to string, took time.Duration) []string {
 	e.T.Helper()
 	ms := int(took.Milliseconds())
@@ -30,7 +31,7 @@ func hasRun(e *rig.Env, a *rig.Agent, to string, took time.Duration) []string {
 	return ids
 }
 
-// aftermath returns a request's aftermath as a person is shown it, without its times.
+// aftermath returns a request's aftermath as a person sees it, without its times.
 func aftermath(e *rig.Env, id string) []schemas.Aftermath {
 	e.T.Helper()
 	p, _, err := e.Ann().Show(e.Ctx, "S", id)
@@ -52,7 +53,8 @@ func neverRan(id string) []schemas.Aftermath {
 	return []schemas.Aftermath{{PendingID: id, Kind: schemas.AftermathNeverRan, Reason: "the agent had gone on"}}
 }
 
-// asked waits until just after a request was stored: its call begins no earlier.
+// asked waits until the broker's clock is past the time at which q was stored, and returns the
+// current time. A call that begins now begins after its request.
 func asked(e *rig.Env, q *rig.Question) time.Time {
 	e.T.Helper()
 	rec := e.Stored(q.Key).Record
@@ -60,9 +62,9 @@ func asked(e *rig.Env, q *rig.Question) time.Time {
 	return time.Now()
 }
 
-// A call is allowed at the terminal first, and denied through nod while it runs. The
-// decision stays, and the record stores once that the call ran. The log, the viewer,
-// the channel and the refusals of later answers tell of it too.
+// A user allows a call at the terminal, and an approver denies it through nod while it runs. The
+// decision stays, and the record gets an aftermath, once: the call ran. The aftermath is logged,
+// shown to viewers and on the channel, and named in the errors for later answers.
 func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
@@ -70,7 +72,7 @@ func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 	ada, ann := env.Agent("ada"), env.Ann()
 	q := ada.Asks(hostCall("1", "a"))
 	began := asked(env, q)
-	env.Passed(began.Add(time.Second)) // a report up to 1 s late still places the call's start before the denial
+	env.Passed(began.Add(time.Second)) // a report that is up to 1 s late still puts the call's start before the denial
 	ann.Denies(q)
 	denied := q.Ends(schemas.Denied)
 
@@ -98,7 +100,8 @@ func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 	}
 }
 
-// If an identical call was allowed meanwhile, nothing shows which of the two ran.
+// A host reports that a call ran, and of two identical calls one was allowed and one denied. No
+// aftermath is stored, because the report does not show which of them ran.
 func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -112,8 +115,9 @@ func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
 	env.Empty(aftermath(env, "2"))
 }
 
-// A call that runs while its request is pending: the request is withdrawn, and its
-// aftermath says that the call ran. A request that the host only passed has none.
+// If a call runs while its request is pending, the request is withdrawn and gets the aftermath
+// that the call ran. If the host only goes on without the call, the request is withdrawn and
+// gets no aftermath.
 func TestACallThatRanWhileItWasOpen(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -132,8 +136,8 @@ func TestACallThatRanWhileItWasOpen(t *testing.T) {
 	env.Empty(aftermath(env, "2"))
 }
 
-// A pending request whose asker is gone is withdrawn. If it was already allowed, its
-// aftermath says that the call never ran. A denial gets no aftermath.
+// A hook that waits for a request is killed. If the request is pending, it is withdrawn. If it
+// is allowed, it gets the aftermath that the call never ran. If it is denied, nothing changes.
 func TestACallThatNeverRan(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -161,8 +165,8 @@ func TestACallThatNeverRan(t *testing.T) {
 	env.Equal("the call never ran: the agent had gone on", env.Refusal(err, schemas.CodeConflict).Message)
 }
 
-// When an agent program's turn ends, its requests are withdrawn, and no other
-// program's.
+// When the turn of an agent program ends, the program's pending requests are withdrawn. Other
+// programs' requests in the session stay.
 func TestWhatAnAgentProgramHasPassedIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -184,11 +188,12 @@ func TestWhatAnAgentProgramHasPassedIsWithdrawn(t *testing.T) {
 func (h *hooked) killed() {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Process.Kill())
-	_ = h.cmd.Wait() // it was killed
+	_ = h.cmd.Wait() // fails, because the process was killed
 }
 
-// If a hook is killed while it waits, its request is withdrawn, for every host. If the
-// request was allowed and the hook could not receive that, the call never ran.
+// If the hook of any host is killed while it waits, its request is withdrawn. If the request was
+// allowed and the hook is killed before it receives the decision, the request gets the aftermath
+// that the call never ran.
 func TestAHookThatIsKilled(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -212,7 +217,7 @@ func TestAHookThatIsKilled(t *testing.T) {
 
 			h = hooks(m, t, g, s, "2", "make 2", "1h")
 			id = m.Pending(s)
-			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // so that it receives nothing
+			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // so that the hook does not receive the decision
 			_, stderr, code := m.Run("allow", id)
 			require.Zero(t, code, stderr)
 			h.killed()

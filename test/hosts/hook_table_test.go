@@ -13,11 +13,11 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// gate is an event at which a host waits for its hook, with the hook's input and its
-// whole output for an allow and for a denial.
+// gate is an event for which a host waits for its hook's decision. It holds the host's name, the
+// hook's input, and its whole output for an allow and for a denial.
 type gate struct{ host, input, allow, deny string }
 
-// gates returns the gates of every host, by host and event.
+// gates returns the gates of all hosts. The keys are "HOST EVENT".
 func gates() map[string]gate {
 	const (
 		shell     = `"session_id":"SESSION","cwd":"/srv/app","tool_name":"Bash","tool_input":{"command":"COMMAND"}`
@@ -49,7 +49,7 @@ func gates() map[string]gate {
 	}
 }
 
-// hooked is a running hook, with the test in place of its host.
+// hooked is a running hook process. The test acts as its host.
 type hooked struct {
 	t         *testing.T
 	gate      gate
@@ -58,23 +58,23 @@ type hooked struct {
 	out, errs strings.Builder
 }
 
-// hooks starts a hook as its host does for a call of command. The id names the call, and
-// patience is the host's timeout.
+// hooks starts a hook as its host does before it runs command. id is the tool call's id within
+// the session, and patience the host's timeout for the hook.
 func hooks(m *rig.Machine, t *testing.T, g gate, session, id, command, patience string) *hooked {
 	h := &hooked{t: t, gate: g, command: command}
 	h.cmd = m.Command("hook", g.host, "--host-timeout", patience)
 	h.cmd.Stdin = strings.NewReader(strings.NewReplacer("SESSION", session, "ID", session+"-"+id, "COMMAND", command).Replace(g.input))
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
 	require.NoError(t, h.cmd.Start())
-	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // it may have ended
+	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // the hook may have ended
 	return h
 }
 
-// ends checks all that the host gets: the hook's stdout, its stderr, which is a line for
-// debugging, and exit code 0.
+// ends waits for the hook's end, and checks its stdout, its stderr and that its exit code is 0.
+// stderr is the one line for debugging, without its prefix, or "".
 func (h *hooked) ends(stdout, stderr string) {
 	h.t.Helper()
-	require.NoError(h.t, h.cmd.Wait(), "%s", &h.errs) // exit code 0
+	require.NoError(h.t, h.cmd.Wait(), "%s", &h.errs)
 	assert.Equal(h.t, stdout+"\n", h.out.String())
 	if stderr != "" {
 		stderr = "nod hook " + h.gate.host + ": " + stderr + "\n"
@@ -92,7 +92,7 @@ func (h *hooked) isDenied(reason, stderr string) {
 	h.ends(strings.Replace(h.gate.deny, "REASON", reason, 1), stderr)
 }
 
-// The table has every gate of every host that nod supports, and no others.
+// gates has every event for which a host in hook.Hosts waits, and no other event.
 func TestTheTableOfGatesIsWhole(t *testing.T) {
 	known := gates()
 	for _, host := range hook.Hosts() {
@@ -104,9 +104,9 @@ func TestTheTableOfGatesIsWhole(t *testing.T) {
 	require.Empty(t, known)
 }
 
-// Each host gets the right output from its hook in these cases: a person allows the call
-// for good; the deadline comes first and the call is made again; the hook is told to
-// stop; nod is restarted while the hook waits.
+// Each host gets the right output from its hook in these cases: a person allows the call by a
+// lasting rule; the deadline comes before the answer, and the call is made again; the hook gets
+// SIGTERM; nod restarts while the hook waits.
 func TestWhatEveryHostHears(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -119,12 +119,12 @@ func TestWhatEveryHostHears(t *testing.T) {
 	const command = "make release"
 	late := map[string]*hooked{}
 	for name, g := range gates() {
-		late[name] = hooks(m, t, g, session(name, "late"), "1", command, "40s") // they end after 20 s, all at once
+		late[name] = hooks(m, t, g, session(name, "late"), "1", command, "40s") // all started now, because each of them waits 20 s
 	}
 	for name, g := range gates() {
 		t.Run("always "+name, func(t *testing.T) {
 			s := session(name, "always")
-			own := "make " + s // unique, because the rule is for every session
+			own := "make " + s // a command for this subtest only, because the rule holds in every session
 			h := hooks(m, t, g, s, "1", own, "1h")
 			id := m.Pending(s)
 			_, shown, _ := m.Run("allow", id, "--always")
@@ -133,7 +133,7 @@ func TestWhatEveryHostHears(t *testing.T) {
 			rule, _, _ = strings.Cut(rule, "'")
 			allow(t, id, "--always", "--yes", "--rule", rule)
 			h.isAllowed()
-			hooks(m, t, g, s, "2", own, "1h").isAllowed() // by the rule, without a question
+			hooks(m, t, g, s, "2", own, "1h").isAllowed() // the rule allows the call, so no person is asked
 		})
 	}
 	for name, g := range gates() {
@@ -143,7 +143,7 @@ func TestWhatEveryHostHears(t *testing.T) {
 			allow(t, m.Pending(s))
 			hooks(m, t, g, s, "2", command, "1h").isAllowed()
 
-			h := hooks(m, t, g, s, "3", command, "1h") // the approval counted once, so a person is asked
+			h := hooks(m, t, g, s, "3", command, "1h") // a person is asked again, because the late approval counts for one call only
 			id := m.Pending(s)
 			require.NoError(t, h.cmd.Process.Signal(syscall.SIGTERM))
 			h.isDenied("Not allowed, because nod could not get a decision: terminated signal received", "terminated signal received")

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// TestHookThatCannotBeRunRefuses: a hook command that this nod does not understand, such
-// as one of another version, must not let the host run the tool.
+// TestHookThatCannotBeRunRefuses: a hook command that nod does not understand, such as a command
+// from another version, must not make the host run the call.
 func TestHookThatCannotBeRunRefuses(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -32,8 +32,8 @@ func TestHookThatCannotBeRunRefuses(t *testing.T) {
 	}
 }
 
-// TestEachHookEndToEnd: each host gets a person's answer from its hook in the host's own
-// format, and nod install --dry-run writes nothing.
+// TestEachHookEndToEnd: each host gets a person's answer from its hook in the host's own format.
+// nod install --dry-run writes no file.
 func TestEachHookEndToEnd(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -77,9 +77,9 @@ func TestEachHookEndToEnd(t *testing.T) {
 	}
 }
 
-// TestARunThatWasDeferredGoesOn: the hook makes the host end its run; nod resume waits
-// for the answer and starts the run again; then the same call is asked again and gets
-// the decision.
+// TestARunThatWasDeferredGoesOn: with --defer-after the hook makes the host end its run. nod
+// resume waits for the answer and then resumes the run. When the host makes the same call again,
+// the hook returns the decision.
 func TestARunThatWasDeferredGoesOn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -115,8 +115,9 @@ func TestARunThatWasDeferredGoesOn(t *testing.T) {
 	assert.Contains(t, ask("1m"), `"permissionDecision":"allow"`)
 }
 
-// TestAHostThatAnsweredItselfEndsTheRequest: the user answered at the terminal first and
-// the call has run, with success or not, so nod withdraws its request.
+// TestAHostThatAnsweredItselfEndsTheRequest: the user allows a call at the terminal while nod's
+// request is pending. When the host reports that the call succeeded or failed, nod's request is
+// withdrawn.
 func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -143,8 +144,8 @@ func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
 	}
 }
 
-// TestInstallAsksClaudeCodeForItsVersion: nod install adds an event only if this version
-// of Claude Code knows it.
+// TestInstallAsksClaudeCodeForItsVersion: nod install adds the hook for an event only if the
+// installed version of Claude Code knows the event.
 func TestInstallAsksClaudeCodeForItsVersion(t *testing.T) {
 	m := rig.NewMachine(t)
 	for version, known := range map[string]bool{"2.1.329 (Claude Code)": true, "2.1.9 (Claude Code)": false, "no version": false} {
@@ -162,8 +163,8 @@ func TestInstallAsksClaudeCodeForItsVersion(t *testing.T) {
 	}
 }
 
-// TestAQuestionIsAnswered: a question of an agent to its user cannot be allowed, only
-// answered, and the host gets the answer beside the questions.
+// TestAQuestionIsAnswered: a person cannot allow an agent's question to its user, only answer
+// it. The host gets the question with the answer added to its input.
 func TestAQuestionIsAnswered(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -193,8 +194,9 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAStrictInstallationNamesWhatTheHostAllows: nod now decides the calls that the host
-// allows by itself. It lists those rules, and names the command that imports them.
+// TestAStrictInstallationNamesWhatTheHostAllows: after install --strict, nod decides the calls
+// that the host's own rules allowed. So install lists those rules and names the command that
+// imports them.
 func TestAStrictInstallationNamesWhatTheHostAllows(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -210,8 +212,8 @@ func TestAStrictInstallationNamesWhatTheHostAllows(t *testing.T) {
 	assert.Contains(t, stdout, "nod policy import claude-code --file "+path)
 }
 
-// TestServersOfNodAreInstalledAndTakenOut: nod install writes how a host starts nod's own
-// programs, and nod uninstall removes all of that.
+// TestServersOfNodAreInstalledAndTakenOut: nod install mcp and nod install acp add commands of
+// nod to a host's settings, and nod uninstall removes them.
 func TestServersOfNodAreInstalledAndTakenOut(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

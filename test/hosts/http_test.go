@@ -17,7 +17,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// serveHTTP starts nod http, and returns the URL that it prints and all its output.
+// serveHTTP starts nod http. It returns the URL that the command prints, and a buffer that
+// collects its output.
 func serveHTTP(m *rig.Machine, args ...string) (url string, log *said) {
 	c := m.Command(append([]string{"http", "--listen", "127.0.0.1:0", "--verbose"}, args...)...)
 	out, err := c.StdoutPipe()
@@ -40,7 +41,7 @@ func serveHTTP(m *rig.Machine, args ...string) (url string, log *said) {
 	return url, log
 }
 
-// said collects the output of a process, from stdout and stderr.
+// said collects a process's stdout and stderr. It is safe for concurrent use.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -59,7 +60,8 @@ func (s *said) String() string {
 	return s.text.String()
 }
 
-// The examples of docs/http.md run as they stand there, but for the URL and the directory.
+// The examples in docs/http.md work as they are written. The test replaces only the URL, the
+// data directory and some ids.
 func TestTheHTTPExamplesRun(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -108,8 +110,8 @@ func TestTheHTTPExamplesRun(t *testing.T) {
 	require.NotContains(t, log.String(), "make release")
 }
 
-// An agent over HTTP waits through a kill -9 of nod and its restart at another port.
-// Each agent has its own token, and cannot see another agent's requests.
+// A caller of nod http gets the decision even if nod gets kill -9 and restarts at another port
+// while the caller waits. Each agent has its own token, and cannot see another agent's requests.
 func TestAnAgentOverHTTPOutlivesNod(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {

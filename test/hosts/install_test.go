@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// TestWhatCodexTrustsIsShownAndTakenBack: a dry run shows the trust entry that install
-// adds to Codex's config, and uninstalling removes it.
+// TestWhatCodexTrustsIsShownAndTakenBack: nod install adds an entry to Codex's configuration
+// that makes Codex trust the hook. A dry run shows the entry, and uninstalling removes it.
 func TestWhatCodexTrustsIsShownAndTakenBack(t *testing.T) {
 	m := rig.NewMachine(t)
 	dir := t.TempDir()
@@ -56,9 +56,9 @@ func TestWhatCodexTrustsIsShownAndTakenBack(t *testing.T) {
 	assert.Equal(t, "hooks = 7\n", says())
 }
 
-// TestWhatAHostAllowsIsOffered: if nod sees every call, install names the host's own
-// allow rules, from every file that the host reads. A project's rules are offered
-// for that project alone.
+// TestWhatAHostAllowsIsOffered: if nod decides every call of a host, install lists the host's
+// own allow rules, from every file that the host reads. Rules from a project's files are
+// offered for that project only.
 func TestWhatAHostAllowsIsOffered(t *testing.T) {
 	m := rig.NewMachine(t)
 	home, project := t.TempDir(), t.TempDir()
@@ -104,8 +104,8 @@ func TestWhatAHostAllowsIsOffered(t *testing.T) {
 		"policies":[{"match":{"projects":["`+project+`"]},"permissions":{"allow":["Bash(make team:*)","Bash(make mine:*)"],"deny":["Bash(make prod:*)"]}}]}`, string(out))
 }
 
-// TestTheHostsRulesAreTakenOver: a yes at the terminal adds the host's rules to
-// settings.json and keeps the rest of the file; a second yes adds nothing.
+// TestTheHostsRulesAreTakenOver: if the user answers y, install adds the host's rules to
+// settings.json and keeps the rest of the file. A second run adds nothing more.
 func TestTheHostsRulesAreTakenOver(t *testing.T) {
 	m := rig.NewMachine(t)
 	path := filepath.Join(m.Dir, "settings.json")
@@ -140,8 +140,8 @@ func TestTheHostsRulesAreTakenOver(t *testing.T) {
 	}}, after["policies"])
 }
 
-// TestInstallSaysOnlyWhatIsSo: install names the calls that nod is asked about, and
-// the cases in which it is asked about none; the doctor tries the hook with a call.
+// TestInstallSaysOnlyWhatIsSo: nod install prints about which calls the host asks nod, and in
+// which cases it asks about none. nod doctor runs the hook with a test call.
 func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -151,7 +151,7 @@ func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
 		c := m.Command(args...)
 		c.Dir = project
 		c.Env = append(c.Env, "HOME="+home, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=")
-		out, _ := c.CombinedOutput() // the doctor's exit code covers other checks too
+		out, _ := c.CombinedOutput() // the exit code of nod doctor depends on other checks too
 		return string(out)
 	}
 	trusts := func(name, text string) {

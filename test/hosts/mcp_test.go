@@ -23,8 +23,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// mcpServer is nod mcp as an agent program runs it: a child process. The test keeps
-// every byte of its output.
+// mcpServer is a process of nod mcp with an MCP client, as an agent program runs it. printed
+// keeps every byte of its output.
 type mcpServer struct {
 	*rig.Machine
 	cmd     *exec.Cmd
@@ -38,8 +38,8 @@ type mcpServer struct {
 	}
 }
 
-// mcpOver starts nod mcp on standard input and output, and a client that speaks the
-// given version of the protocol.
+// mcpOver starts nod mcp, and connects a client to its standard streams that speaks this version
+// of the protocol.
 func mcpOver(m *rig.Machine, version string, args ...string) *mcpServer {
 	s := &mcpServer{Machine: m, cmd: m.Command(append([]string{"-v", "mcp"}, args...)...)}
 	stdin, err := s.cmd.StdinPipe()
@@ -49,14 +49,14 @@ func mcpOver(m *rig.Machine, version string, args ...string) *mcpServer {
 	s.stdin, s.stdout, s.cmd.Stdout, s.cmd.Stderr = stdin, stdout, w, &s.errs
 	require.NoError(m.T, s.cmd.Start())
 	require.NoError(m.T, w.Close())
-	m.T.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() }) // fails if it has ended already
+	m.T.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() }) // both fail if the process has ended already
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	s.client, err = client.Connect(m.T.Context(), &mcp.IOTransport{Reader: s, Writer: stdin}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	require.NoError(m.T, err)
 	return s
 }
 
-// Read gives the client the process's output and keeps a copy.
+// Read reads the process's output for the client and keeps a copy in printed.
 func (s *mcpServer) Read(p []byte) (int, error) {
 	n, err := s.stdout.Read(p)
 	s.printed.Lock()
@@ -67,7 +67,7 @@ func (s *mcpServer) Read(p []byte) (int, error) {
 
 func (s *mcpServer) Close() error { return s.stdout.Close() }
 
-// approve calls the approve tool in the background.
+// approve calls the tool approve in the background. The channel gets the text of its result.
 func approve(t *testing.T, c *mcp.ClientSession, id string) <-chan string {
 	answered := make(chan string, 1)
 	go func() {
@@ -83,8 +83,8 @@ func approve(t *testing.T, c *mcp.ClientSession, id string) <-chan string {
 	return answered
 }
 
-// The MCP server starts before nod, survives a kill of nod while a request is pending,
-// and prints nothing but the protocol.
+// nod mcp can start before nod. A call that waits while nod is killed and restarted gets the
+// decision. nod mcp prints nothing but MCP messages.
 func TestMCPOverStdio(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
@@ -128,7 +128,8 @@ func TestMCPOverStdio(t *testing.T) {
 	}
 }
 
-// However the MCP client's host ends, its pending requests are withdrawn.
+// In whatever way the host of a nod mcp process ends, the process withdraws its pending
+// requests.
 func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -146,7 +147,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 			approve(t, s.client, session)
 			require.Equal(t, session, m.Pending(session))
 			require.NoError(t, goes(s))
-			_ = s.cmd.Wait() // its exit code does not matter: the record shows the withdrawal
+			_ = s.cmd.Wait() // the exit code does not matter: the record shows the withdrawal
 			out, stderr, code := m.Run("show", session, "--json")
 			require.Zero(t, code, stderr)
 			var shown struct {
@@ -160,7 +161,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	}
 }
 
-// key adds its bearer token to each request.
+// key is an HTTP transport that adds a bearer token, the key, and a session to each request.
 type key string
 
 func (k key) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -179,7 +180,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 	server.Stderr = os.Stderr
 	require.NoError(t, server.Start())
-	t.Cleanup(func() { _ = server.Process.Kill() }) // fails if it has ended already
+	t.Cleanup(func() { _ = server.Process.Kill() }) // fails if the server has ended already
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 	found := regexp.MustCompile(`^nod mcp is up on (http://127\.0\.0\.1:\d+/mcp); its bearer token is in (.+)\n$`).FindStringSubmatch(line)
@@ -215,12 +216,12 @@ func TestMCPOverHTTP(t *testing.T) {
 			require.NoError(t, server.Wait())
 		}
 		_, stderr, code = m.Run("deny", "open-"+version)
-		require.Equal(t, version == "2026-07-28", code != 0, stderr) // that one was withdrawn
+		require.Equal(t, version == "2026-07-28", code != 0, stderr) // with this version the request was withdrawn above
 		require.NoError(t, client.Close())
 	}
 }
 
-// An error that keeps nod mcp from serving is one line that names the fix.
+// If nod mcp cannot serve, it prints an error of one line that names the remedy.
 func TestWhatKeepsMCPFromServing(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

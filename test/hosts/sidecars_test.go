@@ -19,7 +19,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// openCode is a server with OpenCode's permission API.
+// openCode is a fake OpenCode server. It has only the parts of the API that permissions need.
 type openCode struct {
 	t             *testing.T
 	url           string
@@ -51,7 +51,7 @@ func newOpenCode(t *testing.T) *openCode {
 	mux.HandleFunc("GET /session/{id}", answer(`{"id":"ses_1","directory":"/p","title":"T"}`))
 	mux.HandleFunc("GET /session/{id}/message/{message}", answer(`{"parts":[{"type":"tool","callID":"c","tool":"bash","state":{"status":"running","input":{"command":"make release"}}}]}`))
 	mux.HandleFunc("POST /permission/{id}/reply", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // a short one fails the test
+		body, _ := io.ReadAll(r.Body) // after an error the body is too short, and the test fails
 		o.replies <- r.PathValue("id") + " " + string(body)
 		answer(`true`)(w, r)
 	})
@@ -61,13 +61,13 @@ func newOpenCode(t *testing.T) *openCode {
 	return o
 }
 
-// followedBy starts nod opencode, and returns once it follows the server.
+// followedBy starts nod opencode for this server, and returns once it gets the server's events.
 func (o *openCode) followedBy(m *rig.Machine, args ...string) *exec.Cmd {
 	follow := m.Command(append([]string{"opencode", "--url", o.url}, args...)...)
 	out, err := follow.StdoutPipe()
 	require.NoError(o.t, err)
 	require.NoError(o.t, follow.Start())
-	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // fails if it has ended already
+	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // both fail if the process has ended already
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(o.t, err)
 	assert.Equal(o.t, "nod gets the permission prompts of OpenCode at "+o.url+"\n", line)
@@ -89,8 +89,8 @@ func (o *openCode) replied() string {
 	return ""
 }
 
-// TestNodOpencode: the command follows a server, reaches a nod that starts later,
-// replies with the approver's answer, and withdraws its request when it is stopped.
+// TestNodOpencode: nod opencode may start before nod. It replies to OpenCode with the approver's
+// answer. When it is stopped, it withdraws its pending request.
 func TestNodOpencode(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -115,8 +115,8 @@ func TestNodOpencode(t *testing.T) {
 	assert.Contains(t, stderr, "OpenCode's address is not a URL")
 }
 
-// TestNodInstallOpencode: install changes OpenCode's settings file once, and
-// uninstalling restores it byte for byte.
+// TestNodInstallOpencode: nod install changes OpenCode's settings file once, and a second run
+// changes nothing. install --uninstall restores the file byte for byte.
 func TestNodInstallOpencode(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -142,15 +142,15 @@ func TestNodInstallOpencode(t *testing.T) {
 	assert.Contains(t, stderr, "give --on-unavailable to nod opencode")
 }
 
-// TestNodCodexAppServer: the command relays between Codex and its client, answers
-// approval requests, and exits with the program's exit code.
+// TestNodCodexAppServer: nod codex-app-server answers Codex's approval request with the
+// approver's decision, and exits with Codex's exit code.
 func TestNodCodexAppServer(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
 	const asks = `{"id":1,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
 	c := m.Command("codex-app-server", "--", "sh", "-c", `echo '`+asks+`'; read answer; echo "$answer"; exit 7`)
-	in, err := c.StdinPipe() // stays open
+	in, err := c.StdinPipe() // the client's output, which stays open until the test ends
 	require.NoError(t, err)
 	defer func() { _ = in.Close() }()
 	var out strings.Builder

@@ -1,11 +1,11 @@
 // Package acp connects agents that speak the Agent Client Protocol. It is a sidecar
-// between the editor and the agent: it passes every line unchanged except
-// session/request_permission, which nod decides instead of the editor or in
-// parallel with it.
+// between an editor and its agent. It passes every line unchanged except the agent's
+// session/request_permission requests: nod decides them instead of the editor, or in a
+// race with it.
 //
-// An agent is told that it may act only if nod's decision, or the editor's own
-// answer, allowed that very request. After any failure the editor shows its own
-// prompt, or the request is refused.
+// The sidecar sends an agent an allow only if nod's decision, or the editor's own answer,
+// allowed that very request. If nod cannot decide, the editor shows its own prompt, or the
+// sidecar refuses the request.
 package acp
 
 import (
@@ -22,46 +22,48 @@ import (
 
 // Nod is the interface to nod that the sidecar needs.
 type Nod interface {
-	// Submit sends r, whose id must be new, and returns once r is stored or decided.
-	// Nod's own refusals are a *schemas.Error; its code is UNAVAILABLE if nod cannot be
-	// reached before ctx ends. After any other error r may be stored all the same.
+	// Submit sends r, whose id must be new, and returns once r is stored or decided. If
+	// nod refuses r, the error is a *schemas.Error; its code is UNAVAILABLE if nod cannot
+	// be reached before ctx ends. After UNAVAILABLE, and after an error of another type,
+	// nod may have stored r.
 	Submit(ctx context.Context, r schemas.Request) (Waiting, error)
-	// Withdraw ends a request that its agent no longer waits for, even one that has
-	// not reached nod yet.
+	// Withdraw ends a request that its agent no longer waits for, even if the request
+	// has not reached nod yet.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
 // Waiting is a submitted request.
 type Waiting interface {
-	// Open reports whether the request is pending, waiting for a person. If false,
-	// the decision exists already.
+	// Open reports whether Submit left the request pending, so that it waits for a
+	// person. It returns false if the request was decided at once.
 	Open() bool
-	// Await blocks until the decision exists or ctx ends. It may be called only once.
+	// Await blocks until the request is decided or ctx ends. Call it only once.
 	Await(ctx context.Context) (schemas.Decision, error)
 }
 
-// Connect connects to nod. Its error has code UNAVAILABLE if nod is not running. After
-// an error it is called again for the next request. ctx limits only the connecting.
+// Connect connects to nod. If nod is not running, it returns a *schemas.Error with code
+// UNAVAILABLE. After an error the sidecar calls it again for the next request. The
+// connection outlives ctx.
 type Connect func(ctx context.Context) (Nod, error)
 
 // Options configure a sidecar.
 type Options struct {
-	// Race also shows each request that waits for a person in the editor; the first
+	// Race shows each request that waits for a person in the editor too; the first
 	// answer counts.
 	Race bool
-	// Deny refuses a request if nod is unavailable. Without it the editor asks its own
-	// user then.
+	// Deny makes the sidecar refuse a request if nod is unavailable. If Deny is false, the
+	// editor asks its own user instead.
 	Deny bool
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.
 	AgentName, Host, User string
-	// Stream, if not nil, gets each request that waits for a person.
+	// Stream, if not nil, sends each request that waits for a person to its subscribers.
 	Stream *Stream
-	Log    *slog.Logger // never gets the content of a request
+	Log    *slog.Logger // never gets the content of a request; nil discards
 }
 
-// Streams are the input and output of a peer, the editor or the agent. If the agent's
-// In is an io.Closer, Run closes it once the editor is gone.
+// Streams are the input and output of a peer: the editor or the agent. If the agent's In
+// is an io.Closer, Run closes it when the editor is gone and when the agent's output ends.
 type Streams struct {
 	In  io.Writer // the peer's input
 	Out io.Reader // the peer's output
@@ -92,14 +94,16 @@ type sidecar struct {
 	asks     sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]*ask // by id key (see idKey)
-	late map[string]bool // ids of taken requests whose answer by the editor is still to come, and will be dropped
-	gone bool            // the agent or the editor is gone: no answer can be delivered
+	open map[string]*ask // the unanswered requests, by id key (see idKey)
+	// late holds the id keys of requests that were shown in the editor and decided
+	// elsewhere. The editor's answer, when it arrives, is dropped.
+	late map[string]bool
+	gone bool // the agent or the editor is gone: no answer can be delivered
 }
 
 // Run passes lines between editor and agent until the agent's output ends. When the
-// editor is gone or ctx ends, Run closes the agent's input. It withdraws all
-// requests still pending at the end. A read of the editor's output may outlive Run.
+// editor is gone or ctx ends, Run closes the agent's input and withdraws all pending
+// requests. A goroutine may still read the editor's output after Run has returned.
 func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options) error {
 	s := &sidecar{
 		opts: o, nod: newLink(connect), cache: newSessionCache(), agent: agent.In,
@@ -112,7 +116,7 @@ func Run(ctx context.Context, editor, agent Streams, connect Connect, o Options)
 	stop := context.AfterFunc(ctx, func() { s.editorGone(context.Cause(ctx)) })
 	defer stop()
 	go func() {
-		_ = eachLine(editor.Out, s.fromEditor) // an error ends the output, too
+		_ = eachLine(editor.Out, s.fromEditor) // an error counts as the end of the output
 		s.editorGone(errEditorGone)
 	}()
 	err := eachLine(agent.Out, s.fromAgent)
@@ -146,7 +150,7 @@ func (s *sidecar) fromEditor(line []byte) error {
 		return nil
 	}
 	s.cache.recordRequest(m)
-	if err := s.toAgent.write(line); err != nil { // only logged: if a peer is gone, its output ends, too
+	if err := s.toAgent.write(line); err != nil { // only logged: if the agent is gone, its output ends, which ends Run
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
 	if m.method == methodCancel || m.method == methodClose {
@@ -155,8 +159,8 @@ func (s *sidecar) fromEditor(line []byte) error {
 	return nil
 }
 
-// tellEditor writes a line to the editor. If that fails, the editor counts as gone; the
-// agent's output is still read, so that the agent can end.
+// tellEditor writes a line to the editor. If the write fails, the editor counts as gone.
+// The sidecar still reads the agent's output then, so that the agent can end.
 func (s *sidecar) tellEditor(line []byte) {
 	if err := s.toEditor.write(line); err != nil {
 		s.editorGone(errEditorGone)
@@ -168,7 +172,7 @@ func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 	if err == nil {
 		err = s.toAgent.write(line)
 	}
-	if err != nil { // only logged: if a peer is gone, its output ends, too
+	if err != nil { // only logged: if the agent is gone, its output ends, which ends Run
 		s.opts.Log.Debug("acp: a decision could not be sent to the agent", "error", err)
 	}
 }
@@ -181,12 +185,12 @@ func (s *sidecar) editorGone(why error) {
 
 func (s *sidecar) closeAgent() {
 	if c, ok := s.agent.(io.Closer); ok {
-		_ = c.Close() // it may be closed already
+		_ = c.Close() // the input may be closed already
 	}
 }
 
-// endAll withdraws all pending requests. It is called once no answer can be delivered
-// any more.
+// endAll withdraws all pending requests. Call it when no answer can be delivered any more:
+// it also makes the sidecar ignore later requests.
 func (s *sidecar) endAll(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestOnlyAnAllowIsHeardAsOne: each decision is converted to the agent's options,
-// of which "yes" and "always" allow; a rule's decision without a matching option is
+// TestOnlyAnAllowIsHeardAsOne: the agent gets an option that allows ("yes", "always") only if
+// the decision allows the request. A rule's allow that fits none of the agent's options is
 // left to the editor.
 func TestOnlyAnAllowIsHeardAsOne(t *testing.T) {
 	rule := func(d schemas.Decision) schemas.Decision {
@@ -63,8 +63,9 @@ func TestOnlyAnAllowIsHeardAsOne(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentDoesNotOffer: if the agent offers no plain denial, it is told that
-// no option was chosen, never a permanent denial or an allow.
+// TestWhatAnAgentDoesNotOffer: an agent that offers no denial of one call gets "cancelled",
+// never a permanent denial. An agent that offers no allow for one call does not get "always"
+// for a rule's allow.
 func TestWhatAnAgentDoesNotOffer(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.TimedOut, "", ""))
@@ -78,8 +79,8 @@ func TestWhatAnAgentDoesNotOffer(t *testing.T) {
 	r.ends()
 }
 
-// TestWhenNodCannotBeAsked: the editor asks only if nod is unavailable; every other
-// failure refuses the request.
+// TestWhenNodCannotBeAsked: the editor asks its user if nod is unavailable, and in a race
+// after any failure, unless Deny is set. Otherwise a failure refuses the request.
 func TestWhenNodCannotBeAsked(t *testing.T) {
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
 	failing := func(err error) func(*fakeNod) acp.Connect {
@@ -126,7 +127,7 @@ func TestWhenNodCannotBeAsked(t *testing.T) {
 	}
 }
 
-// TestNodComesBack: after nod could not be reached, the next request connects again.
+// TestNodComesBack: after a failed connection, the sidecar connects for the next request.
 func TestNodComesBack(t *testing.T) {
 	nod, tries := newNod(t), 0
 	r := startWith(t, nod, func(context.Context) (acp.Nod, error) {
@@ -146,8 +147,8 @@ func TestNodComesBack(t *testing.T) {
 	r.ends()
 }
 
-// TestAnErrorWhileAPersonIsAsked: the request is refused, or left to the editor if
-// that shows it already.
+// TestAnErrorWhileAPersonIsAsked: if nod fails after it stored the request, the request is
+// refused; in a race it is left to the editor, which shows it already.
 func TestAnErrorWhileAPersonIsAsked(t *testing.T) {
 	for _, race := range []bool{false, true} {
 		t.Run(fmt.Sprint("race=", race), func(t *testing.T) {
@@ -203,7 +204,7 @@ func TestWhatNodCouldNotShow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, acp.Options{})
-			for i := range 20 { // distinct ids
+			for i := range 20 { // the options need distinct ids
 				line = strings.Replace(line, `"optionId":"N"`, fmt.Sprintf(`"optionId":"n%d"`, i), 1)
 			}
 			r.agent.says(t, line)
@@ -215,8 +216,9 @@ func TestWhatNodCouldNotShow(t *testing.T) {
 	}
 }
 
-// TestLongTexts: a text too long for a title is cut there and complete in the
-// details; an option too long to show in full is not offered.
+// TestLongTexts: a title that is too long is truncated, and is complete in the details. An
+// option with a name that is too long is not offered. A tool call's id that is too long is
+// hashed.
 func TestLongTexts(t *testing.T) {
 	r := start(t, acp.Options{AgentName: "Mine"})
 	long := strings.Repeat("ü", 600)
@@ -236,7 +238,8 @@ func TestLongTexts(t *testing.T) {
 	r.ends()
 }
 
-// TestAHugeLine: a huge line passes whole, and a huge request is sent like any other.
+// TestAHugeLine: a line of 8 MB passes unchanged, and a huge permission request is sent to
+// nod like any other.
 func TestAHugeLine(t *testing.T) {
 	r := start(t, acp.Options{})
 	huge := strings.Repeat("x", 8<<20)
@@ -252,8 +255,8 @@ func TestAHugeLine(t *testing.T) {
 	assert.Empty(t, toEditor)
 }
 
-// TestKnownCalls: a request shows the data of earlier updates about its call, until the
-// call is complete.
+// TestKnownCalls: a permission request gets the tool's name and kind from earlier updates
+// about its call, until the call is complete.
 func TestKnownCalls(t *testing.T) {
 	r := start(t, acp.Options{})
 	update := func(fields string) {
@@ -280,8 +283,8 @@ func TestKnownCalls(t *testing.T) {
 	r.ends()
 }
 
-// TestADirectoryInTheInputIsNotTheHosts: a "cwd" of the tool is renamed, so that no
-// rule depends on it.
+// TestADirectoryInTheInputIsNotTheHosts: a field "cwd" in the tool's input is renamed, so that
+// no rule takes it for the host's working directory.
 func TestADirectoryInTheInputIsNotTheHosts(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.Denied, "no", schemas.RejectOnce))

@@ -9,19 +9,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is one permission request in progress. Only the goroutine that removes it
-// from sidecar.open answers it, so it is answered once.
+// ask is a permission request of the agent that has no answer yet. It gets one answer,
+// because an answer must first remove it from sidecar.open.
 type ask struct {
 	permission
 	key   string
-	line  []byte // as the agent wrote it
+	line  []byte // the request as the agent wrote it
 	ctx   context.Context
 	stop  context.CancelCauseFunc
-	shown bool // whether the editor shows it too; guarded by sidecar.mu
+	shown bool // the editor shows the request too; guarded by sidecar.mu
 }
 
-// intercept asks nod about a permission request and returns true, or returns false if
-// the editor is to handle the request.
+// intercept starts to ask nod about a permission request and returns true. It returns
+// false if the caller must pass the request to the editor instead.
 func (s *sidecar) intercept(line []byte, m message) bool {
 	p, err := s.readPermission(line, m)
 	if err != nil {
@@ -36,7 +36,8 @@ func (s *sidecar) intercept(line []byte, m message) bool {
 		return true // no answer could be delivered
 	}
 	if earlier := s.open[a.key]; earlier != nil {
-		// Both requests have the same id, so an answer would fit either: refuse both.
+		// Two requests with one id are refused, because the agent could take the answer to
+		// one for the answer to the other.
 		s.takeLocked(earlier, errReused)
 		s.asks.Go(func() {
 			s.tellAgent(earlier.id, earlier.refused())
@@ -49,8 +50,8 @@ func (s *sidecar) intercept(line []byte, m message) bool {
 	return true
 }
 
-// run asks nod and answers the agent, unless another answer came first. It
-// withdraws a request that may still be pending after an error.
+// run asks nod and answers the agent, unless another answer came first. After an error it
+// withdraws the request if nod may have stored it.
 func (s *sidecar) run(a *ask) {
 	defer a.stop(nil)
 	defer func() {
@@ -70,8 +71,8 @@ func (s *sidecar) run(a *ask) {
 	}
 }
 
-// await waits for nod's decision. It also shows the request to the stream's
-// subscribers, and in a race to the editor.
+// await waits for nod's decision. If a person must decide, it shows the request to the
+// stream's subscribers, and in a race to the editor.
 func (s *sidecar) await(a *ask, w Waiting) (schemas.Decision, error) {
 	if w.Open() {
 		defer s.opts.Stream.add(a.request)()
@@ -82,9 +83,9 @@ func (s *sidecar) await(a *ask, w Waiting) (schemas.Decision, error) {
 	return w.Await(a.ctx)
 }
 
-// conclude answers the agent with decision d. After an error it leaves the request to
-// the editor or refuses it. It does nothing if another answer came first, or if no
-// answer can be delivered.
+// conclude answers the agent with decision d. If nod could not decide (err is not nil), it
+// leaves the request to the editor or refuses it. It does nothing if another answer came
+// first, or if no answer can be delivered.
 func (s *sidecar) conclude(a *ask, d schemas.Decision, err error) {
 	var o outcome
 	if err == nil {
@@ -107,8 +108,8 @@ func unavailable(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 }
 
-// submit connects to nod and sends a, both within reachWithin, so that the editor's own
-// prompt is not delayed for longer.
+// submit connects to nod and sends request a. It fails after reachWithin, because the
+// editor's own prompt must not be delayed for longer.
 func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	ctx, cancel := context.WithTimeoutCause(a.ctx, reachWithin, errLate)
 	defer cancel()
@@ -123,11 +124,11 @@ func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	return nod, w, nil
 }
 
-// errLate means that nod did not reply in time; nod then counts as unavailable.
+// errLate means that nod did not reply within reachWithin. It has the code UNAVAILABLE.
 var errLate = schemas.Errorf(schemas.CodeUnavailable, "nod did not answer within %s", schemas.Words(reachWithin))
 
-// causeOr returns ctx's cause if ctx has ended and err is not a *schemas.Error;
-// otherwise err.
+// causeOr returns ctx's cause if ctx has ended and err is not a *schemas.Error. Otherwise
+// it returns err.
 func causeOr(ctx context.Context, err error) error {
 	var own *schemas.Error
 	if ctx.Err() != nil && !errors.As(err, &own) {

@@ -16,7 +16,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// chunks reads as a pipe does: a few bytes at a time.
+// chunks is a reader that returns at most size bytes at a time, as a pipe may.
 type chunks struct {
 	data []byte
 	size int
@@ -31,7 +31,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// closingWriter is a writer whose Close ends the other side's input.
+// closingWriter is a peer's input. Its Close ends the peer's output, as a program does that
+// exits at the end of its input.
 type closingWriter struct {
 	bytes.Buffer
 	other *io.PipeWriter
@@ -39,8 +40,8 @@ type closingWriter struct {
 
 func (e *closingWriter) Close() error { return e.other.Close() }
 
-// FuzzPassThrough: every line of either side reaches the other byte for byte,
-// except permission requests; without a decision no agent is told to act.
+// FuzzPassThrough: every line of one side reaches the other side byte for byte, except
+// permission requests. Without a decision the agent gets no option that allows.
 func FuzzPassThrough(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(f, err)
@@ -70,12 +71,13 @@ func FuzzPassThrough(f *testing.F) {
 	})
 }
 
-// away is a nod that is not running.
+// away is an acp.Connect that fails because nod is not running.
 func away(context.Context) (acp.Nod, error) {
 	return nil, schemas.Errorf(schemas.CodeUnavailable, "not running")
 }
 
-// fromEditor checks that every line of the editor passes, because no request is open.
+// fromEditor checks that every line of the editor reaches the agent: no request is open that
+// the editor could answer.
 func fromEditor(t *testing.T, said []byte, size int) {
 	agentOut, agentEnd := io.Pipe()
 	agent := &closingWriter{other: agentEnd}
@@ -85,8 +87,9 @@ func fromEditor(t *testing.T, said []byte, size int) {
 	require.Empty(t, editor.Bytes())
 }
 
-// fromAgent checks that lines which are surely not permission requests pass in order.
-// The others pass too, once nod turns out to be away, unless the agent ends first.
+// fromAgent checks that all lines that cannot be permission requests reach the editor in
+// order. Permission requests reach it too, because nod is not running, unless the agent ends
+// first.
 func fromAgent(t *testing.T, said []byte, size int) {
 	editorOut, editorEnd := io.Pipe()
 	defer editorEnd.Close()
@@ -99,7 +102,7 @@ func fromAgent(t *testing.T, said []byte, size int) {
 		require.LessOrEqual(t, n, maybe[line], "%q", line)
 	}
 	require.NotContains(t, agent.String(), "allow")
-	for line := range bytes.Lines(agent.Bytes()) { // a "cancelled", or an id used twice
+	for line := range bytes.Lines(agent.Bytes()) { // answers to cancelled requests, and to ids used twice
 		var heard struct {
 			Result struct{ Outcome struct{ OptionID string } }
 		}
@@ -108,8 +111,8 @@ func fromAgent(t *testing.T, said []byte, size int) {
 	}
 }
 
-// sorted splits data into the lines that cannot be permission requests, in order, and
-// the number of each other line.
+// sorted returns the lines of data that cannot be permission requests, in order, and counts
+// each of the other lines.
 func sorted(data []byte) (sure string, maybe map[string]int) {
 	var b strings.Builder
 	maybe = map[string]int{}

@@ -15,8 +15,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestTranscripts replays testdata: each side's output, and, after ">", the next
-// input that each must receive, byte for byte. At the end no side receives more.
+// TestTranscripts replays the transcripts in testdata. A line "SIDE: TEXT" is that side's
+// output; "> SIDE: TEXT" is the next line that the side must receive, byte for byte. At the
+// end no side receives anything else. The words race and deny in the first line set the
+// options of that name.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -78,7 +80,7 @@ func decision(t *testing.T, text string) (d schemas.Decision) {
 	return d
 }
 
-// golden encodes a request without the fields that differ in each run.
+// golden encodes a request with fixed values for the fields that differ in each run.
 func golden(t *testing.T, r schemas.Request) string {
 	assert.WithinDuration(t, time.Now(), r.CreatedAt, time.Minute)
 	r.CreatedAt, r.PendingID = time.Time{}, "random"

@@ -16,25 +16,25 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The paths of the endpoints: to subscribe, and to answer.
+// The paths of the endpoints: one to subscribe to requests, one to answer a request.
 const (
 	streamPath  = "/api/v1/acp/permissions/stream"
 	respondPath = "/api/v1/acp/permissions/respond"
 )
 
 const (
-	maxBody     = 64 << 10
+	maxBody     = 64 << 10         // bytes of an answer
 	writeWithin = 30 * time.Second // for one notification to one subscriber
 )
 
-// Answer sends a person's answer to r to nod: one of its options, or a dismissal if
-// optionID is empty. A nil error means that this answer became the decision. Nod's
-// own refusals are a *schemas.Error.
+// Answer sends a person's answer to request r to nod: one of r's options, or a dismissal
+// if optionID is empty. It returns nil only if this answer became the decision. If nod
+// refuses the answer, the error is a *schemas.Error.
 type Answer func(ctx context.Context, r schemas.Request, optionID string) error
 
-// Handler returns the HTTP handler through which clients subscribe to the stream and
-// answer its requests. Every call must carry the token. An answer goes to nod by the
-// function answer.
+// Handler returns the HTTP handler by which clients subscribe to the stream and answer its
+// requests. Every call must carry the token as a bearer token; an empty token refuses all
+// calls. The handler sends answers to nod by calling answer.
 func (s *Stream) Handler(token string, answer Answer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+streamPath, s.serveStream)
@@ -59,7 +59,7 @@ func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // Accept has sent the error
 	}
-	defer func() { _ = conn.CloseNow() }() // it may be closed
+	defer func() { _ = conn.CloseNow() }() // the connection may be closed already
 	gone := conn.CloseRead(r.Context())
 	sub, first := s.subscribe()
 	defer s.unsubscribe(sub)
@@ -90,13 +90,13 @@ func sendNotification(ctx context.Context, conn *websocket.Conn, notification []
 	return conn.Write(ctx, websocket.MessageText, notification)
 }
 
-// response is the JSON body of the reply to a client that answers a request.
+// response is the JSON body of the HTTP response to an answer.
 type response struct {
 	Success bool   `json:"success"`
 	Error   string `json:"error,omitempty"`
 }
 
-// problem is the HTTP status and the text for an answer that failed.
+// problem is the HTTP status and the error text of the response to a refused call.
 type problem struct {
 	status int
 	text   string
@@ -165,8 +165,8 @@ func notFound(pendingID string) *problem {
 	return &problem{http.StatusNotFound, "pending permission not found: " + pendingID}
 }
 
-// refused converts the error of an Answer. A request that was decided meanwhile is
-// reported as not found, because it is no longer pending.
+// refused converts the error of an Answer to a problem; nil stays nil. A request that was
+// decided in the meantime is not found, because it is no longer pending.
 func refused(err error, pendingID string) *problem {
 	if err == nil {
 		return nil

@@ -24,15 +24,15 @@ import (
 
 const token = "a token of the test's"
 
-// streamRig is a rig that serves its stream. An answer decides its request, unless an
-// error is set.
+// streamRig is a rig whose stream is served over HTTP. An answer of a client decides the
+// request at the fake nod; if err is set, the answer fails with err instead.
 type streamRig struct {
 	*rig
 	stream *acp.Stream
 	server *httptest.Server
 	err    error
 	open   map[string]*submission
-	narrow atomic.Bool // new connections have a tiny buffer, so that subscribers are soon too slow
+	narrow atomic.Bool // new connections have a small send buffer, so that a slow subscriber shows soon
 }
 
 func serve(t *testing.T) *streamRig {
@@ -63,7 +63,7 @@ func serve(t *testing.T) *streamRig {
 	return s
 }
 
-// ask sends a request of the agent, and returns once nod has it.
+// ask sends a request from the agent, and returns once the fake nod has it.
 func (s *streamRig) ask(id string) *submission {
 	s.t.Helper()
 	s.agent.says(s.t, request(id, "s", "make "+id))
@@ -115,8 +115,8 @@ func (s *streamRig) respond(body string, change ...func(*http.Request)) (int, st
 	return resp.StatusCode, strings.TrimSpace(string(said))
 }
 
-// TestEverySubscriberIsToldOfEveryRequest: later subscribers get the requests that
-// are still pending.
+// TestEverySubscriberIsToldOfEveryRequest: every subscriber gets each request that waits for a
+// person; a later subscriber first gets the requests that are still pending.
 func TestEverySubscriberIsToldOfEveryRequest(t *testing.T) {
 	s := serve(t)
 	first, second := s.subscribe(nil), s.subscribe(nil)
@@ -141,7 +141,7 @@ func TestEverySubscriberIsToldOfEveryRequest(t *testing.T) {
 	}
 	one.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 	assert.Equal(t, answered("1", "no"), s.agent.hears(t))
-	require.Eventually(t, func() bool { // the agent gets the decision first
+	require.Eventually(t, func() bool { // the request leaves the stream after the agent has its answer
 		code, _ := s.respond(`{"pending_id":"` + one.PendingID + `","option_id":"nope"}`)
 		return code == http.StatusNotFound
 	}, 10*time.Second, time.Millisecond)
@@ -268,8 +268,8 @@ func TestTheStreamNeedsTheToken(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, resp.StatusCode, "no token lets nobody in")
 }
 
-// TestASlowSubscriberIsDropped: a subscriber that is too slow gets the reason, and
-// blocks no other subscriber.
+// TestASlowSubscriberIsDropped: a subscriber that reads too slowly is disconnected with the
+// reason, and does not delay the other subscribers.
 func TestASlowSubscriberIsDropped(t *testing.T) {
 	s := serve(t)
 	const sent = 120
@@ -304,8 +304,8 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheStream: present and later subscribers are disconnected with the
-// reason.
+// TestTheEndOfTheStream: when the stream is closed, it disconnects its subscribers and all
+// later ones with the status "going away".
 func TestTheEndOfTheStream(t *testing.T) {
 	s := serve(t)
 	conn := s.subscribe(nil)

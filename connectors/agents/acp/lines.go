@@ -8,9 +8,10 @@ import (
 	"sync"
 )
 
-// eachLine calls f with every line of r, including its line break, and with an
-// unfinished last line. Lines have no maximum length: a line cut off could hide a
-// permission request. f may keep the line.
+// eachLine calls f with every line of r, line break included, and with the rest of r if
+// its last line has no line break. Lines have no maximum length, because a truncated line
+// could hide a permission request. f may keep the line. eachLine returns the first error
+// of f or of reading r.
 func eachLine(r io.Reader, f func(line []byte) error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {
@@ -29,8 +30,8 @@ func eachLine(r io.Reader, f func(line []byte) error) error {
 	}
 }
 
-// lineWriter writes whole lines from several goroutines. A line without a line break
-// can only be the last output of a peer: every later write fails, because its data
+// lineWriter writes whole lines from several goroutines. After a line without a line break,
+// which is the unfinished end of a peer's output, every write fails: another line's text
 // would become part of that line.
 type lineWriter struct {
 	mu    sync.Mutex

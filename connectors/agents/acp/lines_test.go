@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestHalfALineIsTheLast: nothing is written after an unfinished line.
+// TestHalfALineIsTheLast: lineWriter writes nothing after a line without a line break.
 func TestHalfALineIsTheLast(t *testing.T) {
 	var out bytes.Buffer
 	w := lineWriter{w: &out}
@@ -17,7 +17,7 @@ func TestHalfALineIsTheLast(t *testing.T) {
 	assert.Equal(t, "{}\n{\"half", out.String())
 }
 
-// TestIdKey: the keys of two ids are equal only if the ids are, in any notation.
+// TestIdKey: two ids have the same key if and only if they are equal, in any notation.
 func TestIdKey(t *testing.T) {
 	for _, same := range [][]string{
 		{`1`, `1.0`, `1e0`}, {`"1"`, `"\u0031"`}, {`"a"`, `"\u0061"`}, {`-5`, `-5.0`}, {`0`, `-0`},

@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// link is the connection to nod, made at the first use.
+// link makes the connection to nod at the first use and keeps it.
 type link struct {
 	connect Connect
-	nod     chan Nod // holds one value: the connection, or nil if there is none yet
+	nod     chan Nod // a lock: holds the connection, or nil if there is none; empty while get runs
 }
 
 func newLink(connect Connect) link {
@@ -17,8 +17,8 @@ func newLink(connect Connect) link {
 	return l
 }
 
-// get returns the connection to nod, and makes it if there is none. Only one caller at
-// a time connects; the others wait.
+// get returns the connection to nod, and connects if there is no connection yet. One caller
+// connects at a time; the other callers wait until it is done or their ctx ends.
 func (l link) get(ctx context.Context) (nod Nod, err error) {
 	select {
 	case nod = <-l.nod:

@@ -5,8 +5,9 @@ import (
 	"net"
 )
 
-// Listen opens addr for a stream's endpoints. An empty host in addr means 127.0.0.1.
-// Addresses that other machines can reach are an error unless remote is set.
+// Listen listens on addr, HOST:PORT, for a stream's HTTP endpoints. If other machines could
+// reach addr, it returns an error unless remote is set. An empty host means 127.0.0.1, or
+// every address of the machine if remote is set.
 func Listen(addr string, remote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -24,3 +25,8 @@ func Listen(addr string, remote bool) (net.Listener, error) {
 	}
 	return l, nil
 }
+// Token returns the token in a file. If the file does not exist, Token creates it with a
+// new token, readable by its owner only. It returns an error if other users may read the
+// file, or if the token is shorter than minToken.
+// newToken creates the file with its whole content or not at all. If two processes call
+// it at once, one creates the file and both return its token.

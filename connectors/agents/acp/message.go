@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The methods that the sidecar handles.
+// The JSON-RPC methods of messages that the sidecar reads; it only passes all others.
 const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"
@@ -22,19 +22,19 @@ const (
 	methodFork       = "session/fork"
 )
 
-// message is a JSON-RPC message with the fields that the sidecar reads. A line that
-// is not such a message becomes the zero message.
+// message holds the fields of a JSON-RPC message that the sidecar reads. A line that is
+// not a JSON object is parsed as the zero message.
 type message struct {
 	method string
-	id     json.RawMessage // as written; nil for a notification
-	key    string          // normalised id (see idKey); "" for a notification
+	id     json.RawMessage // as the peer wrote it; nil for a notification
+	key    string          // the normalised id (see idKey); "" for a notification
 	params json.RawMessage
 	result json.RawMessage
-	failed bool // it is an error response
+	failed bool // the message is an error response
 }
 
-// parseMessage parses a line. It matches member names exactly; encoding/json's
-// structs would ignore case.
+// parseMessage parses a line. It compares member names exactly: decoding into a struct would
+// ignore their case.
 func parseMessage(line []byte) message {
 	fields := object(line)
 	m := message{method: text(fields["method"]), id: fields["id"], params: fields["params"], result: fields["result"]}
@@ -53,7 +53,7 @@ func (m *message) response() bool {
 	return m.method == "" && m.key != "" && (m.result != nil || m.failed)
 }
 
-// object returns a JSON object's members; nil for any other value.
+// object returns the members of a JSON object, or nil for any other value.
 func object(raw []byte) map[string]json.RawMessage {
 	if raw = bytes.TrimLeft(raw, " \t\r\n"); len(raw) == 0 || raw[0] != '{' {
 		return nil
@@ -65,7 +65,7 @@ func object(raw []byte) map[string]json.RawMessage {
 	return fields
 }
 
-// list returns a JSON array's elements; nil for any other value.
+// list returns the elements of a JSON array, or nil for any other value.
 func list(raw json.RawMessage) []json.RawMessage {
 	var all []json.RawMessage
 	if json.Unmarshal(raw, &all) != nil {
@@ -74,7 +74,7 @@ func list(raw json.RawMessage) []json.RawMessage {
 	return all
 }
 
-// text returns a JSON string; "" for any other value.
+// text returns the value of a JSON string, or "" for any other value.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -83,8 +83,9 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// idKey normalises an id: 1 equals 1.0 and "a" equals "\u0061", but 1 differs from
-// "1". It returns "" for a value that cannot be an id, such as null.
+// idKey returns a key that is equal for all notations of one JSON-RPC id: 1 and 1.0, or "a"
+// and "\u0061". The keys of 1 and "1" differ. It returns "" for a value that cannot be an
+// id, such as null.
 func idKey(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
@@ -107,13 +108,13 @@ func idKey(raw json.RawMessage) string {
 	return n.String()
 }
 
-// outcome is the result of a permission request.
+// outcome is ACP's answer to a permission request: a chosen option, or "cancelled".
 type outcome struct {
 	Outcome  string          `json:"outcome"`
 	OptionID json.RawMessage `json:"optionId,omitempty"`
 }
 
-// reply encodes the response to the request with this id, as one line.
+// reply encodes the response to the request with this id as one line.
 func reply(id json.RawMessage, o outcome) ([]byte, error) {
 	return encodeLine(struct {
 		Version string             `json:"jsonrpc"`
@@ -122,8 +123,8 @@ func reply(id json.RawMessage, o outcome) ([]byte, error) {
 	}{"2.0", id, map[string]outcome{"outcome": o}})
 }
 
-// withdrawal encodes the message that tells the editor to close its prompt for the
-// request with this id.
+// withdrawal encodes, as one line, the message that tells the editor to close its prompt
+// for the request with this id.
 func withdrawal(id json.RawMessage) ([]byte, error) {
 	return encodeLine(struct {
 		Version string                     `json:"jsonrpc"`

@@ -7,16 +7,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// errAskEditor means that no option of the agent matches a rule's decision, so the
-// editor asks its user. A person's decision is never left to the editor.
+// errAskEditor means that a rule allows the request in a way that none of the agent's
+// options expresses, so the editor asks its user. If a person decided, the editor never
+// asks again: the agent gets a refusal.
 var errAskEditor = errors.New("a rule allows the request, but none of the agent's options says so: the editor asks its user")
 
 // cancelled tells the agent that no option was chosen.
 var cancelled = outcome{Outcome: "cancelled"}
 
-// outcome converts decision d to one of the agent's own options. It selects an
-// option that allows only if d allows this very request, and never one that allows
-// more than d does.
+// outcome converts decision d to one of the agent's own options. It selects an allowing
+// option only if d allows this very request, and never an option that allows more than d.
 func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	if !agents.Allows(p.request, d) {
 		return p.refusal(d), nil
@@ -34,8 +34,8 @@ func (p *permission) outcome(d schemas.Decision) (outcome, error) {
 	return outcome{}, errAskEditor
 }
 
-// refusal converts a decision that does not allow to an outcome that does not allow
-// either.
+// refusal converts a decision that does not allow the request to an outcome that does not
+// allow it either.
 func (p *permission) refusal(d schemas.Decision) outcome {
 	switch d.Outcome {
 	case schemas.Cancelled, schemas.Withdrawn:
@@ -48,8 +48,8 @@ func (p *permission) refusal(d schemas.Decision) outcome {
 	return p.refused()
 }
 
-// refused denies this one call. If the agent offers no option for that, it is told that
-// no option was chosen, because its other denials are permanent.
+// refused returns the option that denies this one call. If the agent offers no such option,
+// it returns cancelled: the agent's other denials are permanent.
 func (p *permission) refused() outcome {
 	if o, ok := p.request.OptionOfKind(schemas.RejectOnce); ok {
 		return p.selectOption(o)

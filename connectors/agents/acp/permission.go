@@ -16,29 +16,30 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// permission is a session/request_permission message and the request made from it.
+// permission is a parsed session/request_permission message and the request for nod that
+// readPermission made from it.
 type permission struct {
-	id      json.RawMessage // id of the JSON-RPC request
+	id      json.RawMessage // the JSON-RPC id
 	session string          // the agent's own session id
 	request schemas.Request
-	options map[string]json.RawMessage // each option's id as the agent wrote it
+	options map[string]json.RawMessage // each option's id as the agent wrote it, by the decoded id
 }
 
-// The limits of fields that nod shows in full; see the request's JSON Schema.
+// The limits in the JSON Schema of a request: lengths in characters, and the number of options.
 const (
 	maxTitle   = 512
 	maxLabel   = 512
-	maxName    = 256 // of an option
-	maxID      = 256 // of an option or tool call
+	maxName    = 256 // an option's name
+	maxID      = 256 // the id of an option or tool call
 	maxOptions = 16
 )
 
-// errQuestion means that the request is a question to the user, which only the editor
-// can show.
+// errQuestion means that the agent asks its user to choose something, and not whether it may
+// act. Only the editor can show such a question.
 var errQuestion = errors.New("the request is a question, not a permission")
 
-// readPermission parses a permission request. The error says why nod cannot ask
-// about it.
+// readPermission parses a permission request. It returns an error if nod cannot show the
+// request to a person as it is; the editor then handles the request.
 func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	params := object(m.params)
 	call := object(params["toolCall"])
@@ -63,7 +64,9 @@ func (s *sidecar) readPermission(line []byte, m message) (permission, error) {
 	return p, err
 }
 
-// readOptions parses the options and keeps those short enough to show in full.
+// readOptions parses the options, and returns those that are short enough to show in full.
+// It returns an error if an option has no unique id, if the options ask for something other
+// than a permission, if no returned option would allow the request, or if they are too many.
 func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error) {
 	var out []schemas.Option
 	p.options = map[string]json.RawMessage{}
@@ -97,9 +100,9 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 	return out, nil
 }
 
-// newRequest returns the request for nod. Its id is new and not the tool call's. An
-// agent may ask about the same call again, after an edit or a cancelled turn, and the
-// old decision must not answer that.
+// newRequest returns the request for nod. Its id is new and not the tool call's id: after
+// an edit or a cancelled turn an agent may ask about the same call again, and the earlier
+// decision must not answer the new request.
 func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, told toolCall, options []schemas.Option) (schemas.Request, error) {
 	details, err := detailsOf(call, told.title)
 	if err != nil {
@@ -122,10 +125,10 @@ func (s *sidecar) newRequest(session string, call map[string]json.RawMessage, to
 	return r, nil
 }
 
-// detailsOf returns the tool's input, byte for byte if it is an object. If the
-// input is missing or empty, it returns the data that the editor would show: the
-// title, the content and the locations. It adds no working directory for rules to
-// match, because the agent's shell may have left the session's directory.
+// detailsOf returns the tool's input with its bytes unchanged, except for a renamed "cwd".
+// If the input is no object or is empty, it returns what the editor would show: the input,
+// the title, the content and the locations. It adds no "cwd" for rules, because the agent's
+// shell may have left the session's directory.
 func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, error) {
 	input := call["rawInput"]
 	if fields := object(input); len(fields) > 0 {
@@ -149,8 +152,9 @@ func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, 
 	return schemas.Encode(shown)
 }
 
-// withoutCwd renames a field "cwd" in input. Rules would take it for the host's working
-// directory, but the model chose it. No rule knows the new name, so a person is asked.
+// withoutCwd renames a field "cwd" in input, because the model chose its value, and rules
+// would take it for the host's working directory. No rule knows the new name, so a person
+// is asked.
 func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if _, named := object(input)["cwd"]; !named {
 		return input, nil

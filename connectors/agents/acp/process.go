@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// endWithin is the time between SIGTERM and SIGKILL for the agent.
+	// endWithin is how long after SIGTERM the agent gets SIGKILL, if it has not ended.
 	endWithin = 5 * time.Second
-	// drainWithin is how long the agent's own child processes may keep its output
-	// open after it has ended.
+	// drainWithin is how long the sidecar still reads the agent's output after the agent
+	// has ended, because the agent's child processes may keep the output open.
 	drainWithin = 2 * time.Second
 )
 
-// RunCommand starts the agent, connects it to the editor with Run, and returns the
-// agent's exit code: 128 plus the signal's number if a signal ended it. When ctx
-// ends, the agent gets SIGTERM, and SIGKILL after endWithin. The error says why the
-// agent could not be started.
+// RunCommand starts the agent with the command argv, connects it to the editor with Run,
+// and returns the agent's exit code: 128 plus the signal's number if a signal ended it.
+// When ctx ends, the agent gets SIGTERM, and SIGKILL after endWithin. RunCommand returns an
+// error only if the agent could not be started.
 func RunCommand(ctx context.Context, argv []string, editor Streams, stderr io.Writer, connect Connect, o Options) (exit int, err error) {
 	if len(argv) == 0 {
 		return 0, errors.New("name the agent's command after --")
 	}
-	// Use own pipes: those of os/exec are closed as soon as the agent ends, and its
-	// last output would be lost.
+	// The pipes are os.Pipe's, not os/exec's: os/exec closes its pipes as soon as the agent
+	// ends, and the agent's last output would be lost.
 	input, toAgent, err := os.Pipe()
 	if err != nil {
 		return 0, fmt.Errorf("make a pipe to the agent: %w", err)
@@ -59,7 +59,7 @@ func RunCommand(ctx context.Context, argv []string, editor Streams, stderr io.Wr
 	told := make(chan struct{})
 	go func() {
 		defer close(told)
-		_ = Run(ctx, editor, Streams{In: toAgent, Out: fromAgent}, connect, o) // an error ends the output, too
+		_ = Run(ctx, editor, Streams{In: toAgent, Out: fromAgent}, connect, o) // an error counts as the end of the output
 	}()
 	<-ended
 	select {

@@ -50,25 +50,25 @@ var agents = map[string]func() int{
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	},
-	// asks, and dies on a signal without waiting for an answer.
+	// dies sends a request and exits at its next line of input, whatever that is.
 	"dies": func() int {
 		fmt.Println(request("1", "s", "make"))
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 		return 7
 	},
-	// asks, and writes its input to stderr until that ends.
+	// hears sends a request, and at the end of its input writes all of it to stderr.
 	"hears": func() int {
 		fmt.Println(request("1", "s", "make"))
 		heard, _ := io.ReadAll(os.Stdin)
 		fmt.Fprintf(os.Stderr, "heard %q", heard)
 		return 0
 	},
-	// writes more than pipes hold.
+	// floods writes a line that is longer than a pipe's buffer.
 	"floods": func() int {
 		fmt.Println(strings.Repeat("x", 4<<20))
 		select {}
 	},
-	// ends neither with its input nor on a signal.
+	// stubborn sends a request, and ends neither with its input nor on SIGTERM.
 	"stubborn": func() int {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println(request("1", "s", "make"))
@@ -76,7 +76,7 @@ var agents = map[string]func() int{
 	},
 }
 
-// process is a sidecar with an agent process.
+// process is a sidecar with an agent process; the test acts as the editor.
 type process struct {
 	editor peer
 	stderr *os.File
@@ -107,7 +107,7 @@ func run(t testing.TB, ctx context.Context, agent string, nod *fakeNod, o acp.Op
 	return p
 }
 
-// rest returns the editor's remaining input, until the agent has ended.
+// rest waits until the agent has ended, and returns the editor's remaining input.
 func (p process) rest(t testing.TB) string {
 	t.Helper()
 	data, err := io.ReadAll(p.editor.out)
@@ -141,7 +141,8 @@ func TestAnAgentThatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// TestTheEditorsEndIsTheAgentsEnd: an unfinished line of the editor arrives, too.
+// TestTheEditorsEndIsTheAgentsEnd: when the editor's output ends, the agent's input ends. The
+// agent gets the editor's last line even if it has no line break.
 func TestTheEditorsEndIsTheAgentsEnd(t *testing.T) {
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	p.editor.says(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r")
@@ -163,7 +164,8 @@ func TestAnAgentThatDiesWhileItAsks(t *testing.T) {
 	assert.Equal(t, 7, <-p.exit)
 }
 
-// TestAnEditorThatIsGone: a decision is not sent, because no answer can be delivered.
+// TestAnEditorThatIsGone: the agent's request is withdrawn, and a later decision is not sent to
+// the agent.
 func TestAnEditorThatIsGone(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "hears", nod, acp.Options{})
@@ -177,8 +179,8 @@ func TestAnEditorThatIsGone(t *testing.T) {
 	assert.Equal(t, `heard ""`, string(heard))
 }
 
-// TestABrokenPipeToTheEditor: an editor that no longer reads counts as gone, and
-// the agent's input ends.
+// TestABrokenPipeToTheEditor: an editor that has closed its input counts as gone, so the
+// agent's input ends.
 func TestABrokenPipeToTheEditor(t *testing.T) {
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	require.NoError(t, p.editor.end.Close())
@@ -186,8 +188,8 @@ func TestABrokenPipeToTheEditor(t *testing.T) {
 	assert.Zero(t, <-p.exit)
 }
 
-// TestToldToStop: pending requests are withdrawn, and an agent that does not end is
-// killed.
+// TestToldToStop: when ctx ends, pending requests are withdrawn, and the agent gets SIGTERM; an
+// agent that does not end is killed.
 func TestToldToStop(t *testing.T) {
 	for agent, exit := range map[string]int{"hears": 128 + int(syscall.SIGTERM), "stubborn": 128 + int(syscall.SIGKILL)} {
 		t.Run(agent, func(t *testing.T) {
@@ -198,7 +200,7 @@ func TestToldToStop(t *testing.T) {
 			stop(fmt.Errorf("terminated signal received"))
 			assert.Equal(t, withdrawal{a.PendingID, "terminated signal received"}, <-nod.withdrawn)
 			code := <-p.exit
-			if agent == "hears" && code == 0 { // its input ended before the signal
+			if agent == "hears" && code == 0 { // it ended with its input, before SIGTERM arrived
 				return
 			}
 			assert.Equal(t, exit, code)
@@ -206,7 +208,8 @@ func TestToldToStop(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatDoesNotRead: such an editor does not delay the sidecar's stop.
+// TestAnEditorThatDoesNotRead: an editor that does not read its input does not keep the sidecar
+// from stopping.
 func TestAnEditorThatDoesNotRead(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	p := run(t, ctx, "floods", newNod(t), acp.Options{})

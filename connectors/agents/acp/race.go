@@ -9,10 +9,10 @@ func (s *sidecar) answer(a *ask, o outcome) {
 	s.cancelInEditor(a)
 }
 
-// take removes a from the open requests and returns true: only its caller may answer a
-// then. It returns false if another goroutine has taken a. If the editor shows a, its
-// later answer will be dropped. If why is not nil, the wait for nod ends and the
-// request is withdrawn.
+// take removes request a from the open requests and returns true; then only its caller may
+// answer a. It returns false if a was taken before. If the editor shows a, the sidecar will
+// drop the editor's answer. If why is not nil, take also makes run stop waiting for nod and
+// withdraw a, for this reason.
 func (s *sidecar) take(a *ask, why error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,9 +33,9 @@ func (s *sidecar) takeLocked(a *ask, why error) {
 	}
 }
 
-// showInEditor also shows the request in the editor. It does nothing if the editor
-// still owes an answer to an earlier request with the same id: that answer would count
-// for this request.
+// showInEditor passes the agent's request to the editor too. It does nothing if the editor
+// has not answered an earlier request with the same id, because that answer would count for
+// this request.
 func (s *sidecar) showInEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a || s.late[a.key] {
@@ -47,10 +47,10 @@ func (s *sidecar) showInEditor(a *ask) {
 	s.tellEditor(a.line)
 }
 
-// cancelInEditor tells an editor that shows the request to close its prompt. Some
-// editors ignore that; their answer is dropped in any case.
+// cancelInEditor tells the editor to close its prompt, if it shows the request. Some editors
+// ignore the message; editorAnswered drops their answer.
 func (s *sidecar) cancelInEditor(a *ask) {
-	if !a.shown { // safe without the lock: a is no longer open, so shown does not change
+	if !a.shown { // safe without the lock: shown changes only while a is open
 		return
 	}
 	if line, err := withdrawal(a.id); err == nil {
@@ -58,9 +58,9 @@ func (s *sidecar) cancelInEditor(a *ask) {
 	}
 }
 
-// leaveToEditor leaves the request to the editor alone, whose answer then passes to the
-// agent like any other line. It refuses the request if the editor still owes an answer
-// to an earlier request with the same id.
+// leaveToEditor passes the request to the editor, unless the editor shows it already. The
+// editor's answer then passes to the agent like any other line. If the editor has not
+// answered an earlier request with the same id, leaveToEditor refuses the request.
 func (s *sidecar) leaveToEditor(a *ask) {
 	s.mu.Lock()
 	if s.open[a.key] != a {
@@ -79,10 +79,9 @@ func (s *sidecar) leaveToEditor(a *ask) {
 	}
 }
 
-// refuseIfLate handles a request that only the editor can show. If the editor still
-// owes an answer to an earlier request with the same id, refuseIfLate answers
-// "cancelled" and returns true, because the two answers could not be told apart.
-// Otherwise it returns false.
+// refuseIfLate answers request m "cancelled" and returns true, if the editor has not answered
+// an earlier request with the same id: the editor's two answers could not be told apart.
+// Otherwise it returns false, and the caller may pass m to the editor.
 func (s *sidecar) refuseIfLate(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +92,8 @@ func (s *sidecar) refuseIfLate(m message) bool {
 	return true
 }
 
-// editorAnswered handles a response of the editor, and reports whether to pass it to
-// the agent.
+// editorAnswered handles a response of the editor. It reports whether the response must be
+// passed to the agent.
 func (s *sidecar) editorAnswered(m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,10 +104,10 @@ func (s *sidecar) editorAnswered(m message) bool {
 	a := s.open[m.key]
 	switch {
 	case a == nil:
-		return true // the response is to another kind of request
+		return true // the response answers another kind of request
 	case !a.shown:
-		return false // the editor was not shown this request
-	case m.failed: // the editor cannot ask; nod still does
+		return false // the editor does not show this request, so it cannot answer it
+	case m.failed: // the editor cannot show the request; nod still asks
 		a.shown = false
 		return false
 	}
@@ -117,8 +116,8 @@ func (s *sidecar) editorAnswered(m message) bool {
 	return true
 }
 
-// cancelSession ends the open requests of a session that the editor has cancelled, and
-// answers each "cancelled" at once.
+// cancelSession withdraws the open requests of a session whose turn the editor cancelled,
+// and answers each of them "cancelled" at once.
 func (s *sidecar) cancelSession(session string) {
 	for _, a := range s.openIn(session) {
 		if s.take(a, errCancelled) {
@@ -138,8 +137,8 @@ func (s *sidecar) openIn(session string) (all []*ask) {
 	return all
 }
 
-// dropRequest ends a request that the agent has cancelled. An editor that shows the
-// request gets the agent's own message about it.
+// dropRequest withdraws a request that the agent cancelled, and answers it "cancelled". It
+// sends the editor nothing: the agent's own cancellation is passed to the editor.
 func (s *sidecar) dropRequest(key string) {
 	s.mu.Lock()
 	a := s.open[key]

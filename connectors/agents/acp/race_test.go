@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestRequestsAreIndependent: answers reach their own requests in any order, and
-// cancelling one session does not affect another.
+// TestRequestsAreIndependent: requests may be answered in any order, and cancelling the turn of
+// one session does not affect another session.
 func TestRequestsAreIndependent(t *testing.T) {
 	r := start(t, acp.Options{})
 	byID := map[string]*submission{}
@@ -34,7 +34,8 @@ func TestRequestsAreIndependent(t *testing.T) {
 	r.ends()
 }
 
-// TestAnIdThatIsUsedTwice: an answer would fit either request, so both are refused.
+// TestAnIdThatIsUsedTwice: if two open requests have the same id, both are refused, because an
+// answer could be taken for the answer to either.
 func TestAnIdThatIsUsedTwice(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "ls"))
@@ -46,8 +47,8 @@ func TestAnIdThatIsUsedTwice(t *testing.T) {
 	assert.Empty(t, toAgent)
 }
 
-// TestALateAnswerIsToNothingElse: if an agent reuses an id for which the editor
-// still owes an answer, the editor is not asked, and its late yes is dropped.
+// TestALateAnswerIsToNothingElse: an agent reuses the id of a request that the editor was shown
+// and has not answered. The editor's late yes is dropped; it does not answer the new request.
 func TestALateAnswerIsToNothingElse(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
 	r.agent.says(t, request("1", "s", "ls"))
@@ -57,7 +58,7 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	assert.Contains(t, r.editor.hears(t), "$/cancel_request")
 
 	toEditor := make(chan string, 1)
-	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // once its late answer has arrived, it may be asked again
+	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // the editor may be shown the new request once its late answer has arrived
 	r.agent.says(t, request("1", "s", "rm -rf ~"))
 	again := <-r.nod.submissions
 	r.editor.says(t, answered("1", "yes"))
@@ -75,8 +76,8 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsToNoQuestionEither: the late answer is also dropped if the new
-// request is one that only the editor can answer.
+// TestALateAnswerIsToNoQuestionEither: the editor's late answer is also dropped if only the
+// editor could answer the new request with that id; the new request is refused.
 func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
 	for name, again := range map[string]string{
 		"a question":  strings.Replace(request("1", "s", "ls"), `"kind":"execute"`, `"kind":"switch_mode"`, 1),
@@ -100,7 +101,8 @@ func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatWasNotAsked: an editor cannot answer a request that it was not shown.
+// TestAnEditorThatWasNotAsked: the sidecar drops the editor's answer to a request that the
+// editor was not shown.
 func TestAnEditorThatWasNotAsked(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "make"))
@@ -117,7 +119,7 @@ func TestAnEditorThatWasNotAsked(t *testing.T) {
 // receives exactly one answer.
 func TestOneAnswer(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
-	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // prompts and their ends
+	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // requests, and messages that close their prompts
 	for n := range 200 {
 		id := fmt.Sprint(n)
 		r.agent.says(t, request(id, "s", "make"))

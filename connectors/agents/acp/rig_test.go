@@ -18,16 +18,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// fakeNod is a nod whose decisions the test makes. It checks the sidecar's calls:
-// requests are valid, sent once, and withdrawn at most once.
+// fakeNod is a nod whose decisions the test makes. It checks that the sidecar sends valid
+// requests, sends each once, and withdraws each at most once.
 type fakeNod struct {
 	t           testing.TB
 	submissions chan *submission
 	withdrawn   chan withdrawal
-	next        chan func(context.Context, *submission) (acp.Waiting, error) // in place of asking a person
+	next        chan func(context.Context, *submission) (acp.Waiting, error) // a function in it handles the next Submit
 
 	mu   sync.Mutex
-	seen map[string]int // by pending_id: 1 submitted, 2 withdrawn
+	seen map[string]int // by pending_id: 1 if submitted, 2 if also withdrawn
 }
 
 type withdrawal struct{ pendingID, reason string }
@@ -35,7 +35,7 @@ type withdrawal struct{ pendingID, reason string }
 // submission is a request that waits for the test's decision.
 type submission struct {
 	schemas.Request
-	now       bool // decided by a rule
+	now       bool // decided at once, by a rule
 	decisions chan schemas.Decision
 	errors    chan error
 }
@@ -93,7 +93,7 @@ func (a *submission) Await(ctx context.Context) (schemas.Decision, error) {
 	}
 }
 
-// decided makes a rule decide the next request.
+// decided makes nod decide the next request at once, as a rule does.
 func (f *fakeNod) decided(d schemas.Decision) {
 	f.next <- func(_ context.Context, a *submission) (acp.Waiting, error) {
 		a.now = true
@@ -106,12 +106,12 @@ func (f *fakeNod) fails(err error) {
 	f.next <- func(context.Context, *submission) (acp.Waiting, error) { return nil, err }
 }
 
-// person returns the decision that a person made.
+// person returns a decision by a person: its outcome, option id and option kind.
 func person(o schemas.Outcome, id string, kind schemas.OptionKind) schemas.Decision {
 	return schemas.Decision{Outcome: o, OptionID: id, OptionKind: kind, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}}
 }
 
-// rig is a sidecar; the test acts as its editor and its agent.
+// rig runs a sidecar. The test acts as its editor and its agent.
 type rig struct {
 	t      testing.TB
 	nod    *fakeNod
@@ -122,11 +122,11 @@ type rig struct {
 	cancel context.CancelCauseFunc
 }
 
-// peer is one side: the test writes its output and reads its input.
+// peer is the editor or the agent, played by the test.
 type peer struct {
-	in  io.WriteCloser
-	out *bufio.Reader
-	end io.Closer // closes out: the side no longer reads
+	in  io.WriteCloser // the test writes the peer's output here: it is the sidecar's input
+	out *bufio.Reader  // the test reads the peer's input here: it is the sidecar's output
+	end io.Closer      // closes out, as a peer does that no longer reads
 }
 
 func start(t testing.TB, o acp.Options) *rig {
@@ -152,7 +152,7 @@ func startWith(t testing.TB, nod *fakeNod, connect acp.Connect, o acp.Options) *
 	r.cancel = cancel
 	go func() {
 		err := acp.Run(ctx, editor, agent, connect, o)
-		_ = editor.In.(io.Closer).Close() // as at the end of the process
+		_ = editor.In.(io.Closer).Close() // as the end of the sidecar's process would
 		r.ended <- err
 	}()
 	return r
@@ -182,7 +182,8 @@ func (p peer) hears(t testing.TB) string {
 	return line[:len(line)-1]
 }
 
-// ends ends the agent, and returns the remaining input of each side.
+// ends ends the agent's output, waits for the end of Run, and returns the remaining input of
+// the editor and the agent.
 func (r *rig) ends() (editor, agent string) {
 	r.t.Helper()
 	type rest struct {
@@ -211,7 +212,7 @@ func request(id, session, command string) string {
 		`","title":"Run it","kind":"execute","rawInput":` + string(input) + `},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}`
 }
 
-// answered returns the response to the agent: the chosen option, or "cancelled" if
+// answered returns the response to a permission request: the chosen option, or "cancelled" if
 // option is empty.
 func answered(id, option string) string {
 	if option == "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// programmer is an agent on the SDK: it asks before it runs its prompt, and reports
-// the outcome.
+// programmer is an agent built with the protocol's SDK. It asks for permission to run its
+// prompt as a command, and sends the outcome as its message.
 type programmer struct {
 	sdk.Agent // its other methods are not called
 	conn      *sdk.AgentSideConnection
@@ -26,7 +26,7 @@ type programmer struct {
 
 func sdkAgent() int {
 	a := &programmer{}
-	in, gate := io.Pipe() // read nothing before the connection exists
+	in, gate := io.Pipe() // a.conn must be set before the first message is handled
 	a.conn = sdk.NewAgentSideConnection(a, os.Stdout, in)
 	_, err := io.Copy(gate, os.Stdin)
 	_ = gate.CloseWithError(err)
@@ -45,7 +45,7 @@ func (*programmer) NewSession(context.Context, sdk.NewSessionRequest) (sdk.NewSe
 func (*programmer) Cancel(context.Context, sdk.CancelNotification) error { return nil }
 
 func (a *programmer) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResponse, error) {
-	ctx = context.WithoutCancel(ctx) // a cancelled turn must show in the outcome
+	ctx = context.WithoutCancel(ctx) // the outcome must be reported even if the turn is cancelled
 	call := sdk.ToolCallUpdate{
 		ToolCallId: "call_1", Title: sdk.Ptr("Run a command"), Kind: sdk.Ptr(sdk.ToolKindExecute),
 		RawInput: map[string]any{"command": p.Prompt[0].Text.Text},
@@ -68,7 +68,7 @@ func (a *programmer) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.Promp
 	return sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn}, nil
 }
 
-// editor is an editor on the SDK, in this process.
+// editor is an editor built with the protocol's SDK, in the test's process.
 type editor struct {
 	sdk.Client // its other methods are not called
 	conn       *sdk.ClientSideConnection
@@ -90,7 +90,7 @@ func (e *editor) SessionUpdate(_ context.Context, n sdk.SessionNotification) err
 // open starts a sidecar between this editor and the agent, and opens a session.
 func open(t *testing.T, nod *fakeNod, o acp.Options) (*editor, process) {
 	t.Helper()
-	p := run(t, context.Background(), "sdk", nod, o) // must outlive the test: the agent ends by itself
+	p := run(t, context.Background(), "sdk", nod, o) // t.Context would kill the agent before its cleanup ends it
 	e := &editor{asked: make(chan context.Context, 9), answers: make(chan sdk.PermissionOptionId, 9), said: make(chan string, 9)}
 	e.conn = sdk.NewClientSideConnection(e, p.editor.in, p.editor.out)
 	_, err := e.conn.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber})
@@ -107,7 +107,7 @@ func open(t *testing.T, nod *fakeNod, o acp.Options) (*editor, process) {
 	return e, p
 }
 
-// prompts sends a prompt, and returns a channel for the end of its turn.
+// prompts sends a prompt, and returns a channel that gets the result of its turn.
 func (e *editor) prompts(t *testing.T, command string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -121,12 +121,12 @@ func chose(option string) string { return `{"optionId":"` + option + `","outcome
 
 const choseNothing = `{"outcome":"cancelled"}`
 
-// TestWithTheSDK: an editor and an agent on the protocol's SDK understand the
+// TestWithTheSDK: an editor and an agent that are built with the protocol's SDK understand the
 // sidecar's messages.
 func TestWithTheSDK(t *testing.T) {
 	for name, c := range map[string]struct {
 		options acp.Options
-		nod     func(*fakeNod) // before the prompt
+		nod     func(*fakeNod) // if set, is called before the prompt is sent
 		then    func(t *testing.T, e *editor, nod *fakeNod)
 		heard   string
 	}{
@@ -191,7 +191,7 @@ func TestWithTheSDK(t *testing.T) {
 			then: func(t *testing.T, e *editor, nod *fakeNod) {
 				a, prompt := <-nod.submissions, <-e.asked
 				a.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
-				<-prompt.Done() // it is told to stop asking
+				<-prompt.Done() // the sidecar has cancelled the editor's prompt
 				e.answers <- "yes"
 			},
 			heard: chose("no"),

@@ -10,11 +10,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// toolCall describes a tool call, as far as the agent has reported it.
+// toolCall holds what the agent has reported about a tool call so far.
 type toolCall struct {
-	kind  string // kind of tool in ACP's words
+	kind  string // ACP's kind of tool, such as "execute"
 	title string
-	tool  string // the agent's own name of the tool; may be empty
+	tool  string // the agent's own name for the tool; may be empty
 }
 
 // actions maps ACP's kinds of tools to action types; the other kinds are ActionOther.
@@ -31,9 +31,9 @@ func (c toolCall) action() schemas.ActionType {
 	return cmp.Or(actions[c.kind], schemas.ActionOther)
 }
 
-// name returns the tool's name for people and rules. ACP itself names only a kind, and
-// a tool of kind "execute" need not be a shell on this machine. So rules about Bash
-// apply only to a tool that the agent itself calls Bash; any other is named acp_KIND.
+// name returns the tool's name for people and rules: the agent's own name if there is one,
+// otherwise acp_KIND. A tool of ACP's kind "execute" is not named Bash, because it need not
+// be a shell on this machine, and rules about Bash would apply to it.
 func (c toolCall) name() string {
 	if c.tool != "" {
 		return c.tool
@@ -44,12 +44,12 @@ func (c toolCall) name() string {
 	return "acp_" + c.kind
 }
 
-// question reports whether the call only asks its user something.
+// question reports whether the call only asks the user something.
 func (c toolCall) question() bool {
 	return c.kind == "switch_mode" || slices.Contains([]string{"AskUserQuestion", "ExitPlanMode"}, c.tool)
 }
 
-// merge returns c with the fields of update that are not empty.
+// merge returns c, with the non-empty fields of update in place of its own.
 func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	meta := object(object(update["_meta"])["claudeCode"])
 	return toolCall{
@@ -59,31 +59,31 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	}
 }
 
-// maxCached limits the entries of each map. A full map is emptied: people then miss
-// a label, and rules miss a tool name, so that a person is asked.
+// maxCached limits the entries of each map in a sessionCache. A full map is emptied. This
+// is safe: requests then lack labels and tool names, and a person is asked.
 const maxCached = 4096
 
-// sessionCache holds data from earlier messages that a permission request does not
-// repeat: tool calls, directories, the agent's name. It only adds to the prompt that
-// people see. It is safe for concurrent use.
+// sessionCache holds data from earlier messages that a permission request does not repeat:
+// tool calls, working directories and the agent's name. It is safe for concurrent use.
 type sessionCache struct {
 	mu       sync.Mutex
-	requests map[string]editorRequest // requests of the editor without a response, by id
+	requests map[string]editorRequest // requests of the editor without a response, by id key
 	dirs     map[string]string        // working directories, by session
-	calls    map[[2]string]toolCall   // by session and tool call
+	calls    map[[2]string]toolCall   // running tool calls, by session and tool call id
 	agent    string                   // the agent's own name
 }
 
-// editorRequest is a request of the editor whose response names the agent or a new
-// session.
+// editorRequest is a request of the editor whose response holds the agent's name or the id
+// of a new session. dir is the new session's working directory.
 type editorRequest struct{ method, dir string }
 
 func newSessionCache() *sessionCache {
 	return &sessionCache{requests: map[string]editorRequest{}, dirs: map[string]string{}, calls: map[[2]string]toolCall{}}
 }
 
-// recordRequest stores a request of the editor that opens a session or initializes the
-// agent, and the directory of a session that it names.
+// recordRequest reads a request of the editor. It stores the directory of a session that the
+// request loads or resumes. It stores a request that initializes the agent or opens a new
+// session until recordResponse gets the response.
 func (c *sessionCache) recordRequest(m message) {
 	switch m.method {
 	case methodInitialize, methodNew, methodFork, methodLoad, methodResume:
@@ -101,8 +101,8 @@ func (c *sessionCache) recordRequest(m message) {
 	}
 }
 
-// recordResponse stores the agent's name, or a new session's directory, from the
-// agent's response to a recorded request.
+// recordResponse reads the agent's response to a recorded request, and stores the agent's
+// name or the new session's directory.
 func (c *sessionCache) recordResponse(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,15 +136,16 @@ func (c *sessionCache) recordUpdate(m message) {
 	put(c.calls, id, c.calls[id].merge(update))
 }
 
-// toolCall returns the stored data of a permission request's tool call, merged with
-// the call in the request.
+// toolCall returns what is stored about a tool call, merged with call, the tool call in a
+// permission request.
 func (c *sessionCache) toolCall(session string, call map[string]json.RawMessage) toolCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[[2]string{session, text(call["toolCallId"])}].merge(call)
 }
 
-// session returns a session's directory and the agent's name; either may be empty.
+// session returns a session's working directory and the agent's name. Each is empty if the
+// cache does not have it.
 func (c *sessionCache) session(id string) (dir, agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxQueued is how many notifications a subscriber may lag behind.
+// maxQueued is how many unsent notifications a subscriber may have before it is dropped.
 const maxQueued = 64
 
-// Stream sends each request that waits for a person to every subscriber, and the
-// pending ones to each new subscriber. A nil Stream does nothing.
+// Stream sends each request that waits for a person to all subscribers, and sends a new
+// subscriber the requests that are pending. It is safe for concurrent use.
 type Stream struct {
 	mu      sync.Mutex
 	pending []pending
@@ -23,13 +23,14 @@ type Stream struct {
 	ended   bool
 }
 
-// pending is a pending request and its encoded notification.
+// pending is a request that waits for a person, and its encoded notification.
 type pending struct {
 	request schemas.Request
 	encoded []byte
 }
 
-// subscriber is one reader of the stream. Once queue is closed, why holds the reason.
+// subscriber is one client of the stream. When queue is closed, why holds the reason for the
+// client.
 type subscriber struct {
 	queue chan []byte
 	why   websocket.CloseError
@@ -45,7 +46,7 @@ type notification struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
-// payload is the part of a request that subscribers see.
+// payload holds the fields of a request that subscribers get.
 type payload struct {
 	PendingID     string             `json:"pending_id"`
 	SessionID     string             `json:"session_id"`
@@ -67,13 +68,14 @@ func newNotification(r *schemas.Request) ([]byte, error) {
 	})
 }
 
-// add sends r to every subscriber, and to those that subscribe before done is called.
+// add sends r to all subscribers, and to those that subscribe before done is called. It
+// drops a subscriber whose queue is full. On a nil Stream it does nothing.
 func (s *Stream) add(r schemas.Request) (done func()) {
 	if s == nil {
 		return func() {}
 	}
 	encoded, err := newNotification(&r)
-	if err != nil { // not expected: nod accepted the request, so it can be encoded
+	if err != nil { // cannot happen: nod accepted the request, so it can be encoded
 		return func() {}
 	}
 	s.mu.Lock()
@@ -95,8 +97,8 @@ func (s *Stream) remove(pendingID string) {
 	s.pending = slices.DeleteFunc(s.pending, func(p pending) bool { return p.request.PendingID == pendingID })
 }
 
-// find returns the pending request with this id. A sessionID that is not empty must
-// match too.
+// find returns the pending request with this id. If sessionID is not empty, the request must
+// belong to that session.
 func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +110,8 @@ func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
 	return schemas.Request{}, false
 }
 
-// subscribe adds a subscriber and returns the notifications of all pending requests.
+// subscribe adds a subscriber. It returns the subscriber, and the notifications of all
+// pending requests, which are not in its queue.
 func (s *Stream) subscribe() (*subscriber, [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,14 +133,16 @@ func (s *Stream) unsubscribe(sub *subscriber) {
 	delete(s.subs, sub)
 }
 
-// drop ends a subscription after its queued notifications are sent.
+// drop closes a subscriber's queue: the client still gets the queued notifications, then
+// code and reason. The caller must hold s.mu.
 func (s *Stream) drop(sub *subscriber, code websocket.StatusCode, reason string) {
 	delete(s.subs, sub)
 	sub.why = websocket.CloseError{Code: code, Reason: reason}
 	close(sub.queue)
 }
 
-// Close ends every subscription.
+// Close ends every subscription. Later subscribers are disconnected after the pending
+// requests.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

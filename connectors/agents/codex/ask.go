@@ -9,19 +9,19 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is one approval in progress. Only the goroutine that removes it from
-// sidecar.open answers it, so it is answered once.
+// ask is an approval request of Codex that has no answer yet. It gets one answer, because an
+// answer must first remove it from sidecar.open.
 type ask struct {
-	line   []byte // as written by Codex
+	line   []byte // the whole request as Codex wrote it
 	id     json.RawMessage
 	method string
 	params map[string]json.RawMessage
-	raw    json.RawMessage // the params
+	raw    json.RawMessage // params as Codex wrote them
 
 	end context.CancelCauseFunc
 }
 
-// decision is an answer in Codex's format.
+// decision is an answer to an approval request in Codex's format.
 type decision string
 
 // The decisions that nod sends. Codex also has "cancel", which ends the whole turn.
@@ -41,7 +41,7 @@ func (s *sidecar) intercept(a *ask) {
 	switch {
 	case s.gone:
 		end(nil) // no answer could be delivered
-	case earlier != nil: // an answer would fit both requests
+	case earlier != nil: // two requests with one id: Codex could take an answer for either
 		delete(s.open, string(a.id))
 		earlier.end(errReused)
 		end(nil)
@@ -61,7 +61,7 @@ func (s *sidecar) intercept(a *ask) {
 	}
 }
 
-// askAndAnswer asks nod and answers Codex, unless Codex no longer waits by then.
+// askAndAnswer asks nod about a and answers Codex, unless Codex no longer waits for the answer.
 func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) {
 	d, err := s.nod.Ask(ctx, *r)
 	if !s.take(a) {
@@ -72,7 +72,7 @@ func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) 
 	}
 	if err != nil {
 		away := errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
-		s.fallBack(a, err, away && !s.opts.Deny) // answer before the withdrawal, which takes a while if nod is away
+		s.fallBack(a, err, away && !s.opts.Deny) // before the withdrawal, which takes up to withdrawWithin if nod is away
 		if agents.MayBeOpen(err) {
 			s.withdraw(ctx, r)
 		}
@@ -81,11 +81,11 @@ func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) 
 	s.answer(a, decisionOf(r, d))
 }
 
-// decisionOf converts nod's decision to Codex's. Only a decision that allows r
-// unedited becomes an accept.
+// decisionOf converts nod's decision about r to Codex's format. A decision that does not
+// allow r, or allows only an edited input, becomes decline.
 func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	switch {
-	case !agents.Allows(*r, d), d.UpdatedInput != nil: // Codex cannot run another input
+	case !agents.Allows(*r, d), d.UpdatedInput != nil: // Codex cannot run an edited input
 		return decline
 	case d.OptionID == sessionOption && d.OptionKind == schemas.AllowAlways && d.By.Kind == schemas.ByHuman:
 		return acceptForSession
@@ -93,8 +93,8 @@ func decisionOf(r *schemas.Request, d schemas.Decision) decision {
 	return accept
 }
 
-// fallBack handles an approval that nod could not decide: if client is true, it passes
-// the approval to the client, and else it declines it.
+// fallBack handles an approval request that nod could not decide. It passes the request to
+// the client if client is true, and declines it otherwise.
 func (s *sidecar) fallBack(a *ask, why error, client bool) {
 	if client {
 		s.opts.Log.Warn("codex: nod could not decide; the client asks in nod's place", "reason", why)
@@ -117,8 +117,8 @@ func (s *sidecar) answer(a *ask, d decision) {
 	s.tellCodex(append(line, '\n'))
 }
 
-// take removes a from the open approvals and returns true: only its caller may answer a
-// then. It returns false if another goroutine has taken a.
+// take removes a from the open approval requests and returns true; then only its caller may
+// answer a. It returns false if a was removed before.
 func (s *sidecar) take(a *ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,8 @@ func (s *sidecar) take(a *ask) bool {
 	return true
 }
 
-// endMatching withdraws the open approvals that match: Codex no longer waits for them.
+// endMatching withdraws the open approval requests that match, without an answer to Codex,
+// which no longer waits for one.
 func (s *sidecar) endMatching(why error, match func(*ask) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
 // Package codex connects programs that drive Codex by its app-server. It is a sidecar
-// between the client and Codex: it passes every line unchanged except approvals of
-// commands and of file changes, which nod decides in the client's place.
+// between such a program, the client, and Codex. It passes every line unchanged except
+// Codex's approval requests, which ask whether Codex may run a command or change files: nod
+// decides them in the client's place.
 //
 // Codex gets "accept" only if nod's decision, or the client's own answer, allowed that
 // very request.
@@ -24,16 +25,17 @@ import (
 
 // Options configure a sidecar.
 type Options struct {
-	// Deny declines an approval if nod is unavailable. Without it the client is asked
-	// then, as without nod.
+	// Deny makes the sidecar decline an approval request if nod is unavailable. If Deny is
+	// false, the client is asked instead.
 	Deny       bool
 	Host, User string       // shown to people
 	Log        *slog.Logger // never gets the content of a request; nil discards
 }
 
 const (
-	// endWithin is the time between SIGTERM and SIGKILL for Codex, and how long its
-	// own child processes may keep its output open after it has ended.
+	// endWithin is how long after SIGTERM Codex gets SIGKILL, if it has not ended. It is
+	// also how long the sidecar still reads Codex's output after Codex has ended, because
+	// Codex's child processes may keep the output open.
 	endWithin      = 5 * time.Second
 	withdrawWithin = 5 * time.Second
 )
@@ -52,22 +54,22 @@ type sidecar struct {
 	asks sync.WaitGroup
 	half []byte // the start of an unfinished line of Codex
 
-	// Hold no other lock while writing to a peer: it may stop reading until its own
-	// output is read, and that can need the lock.
+	// Do not hold mu while writing to a peer. A peer may stop reading until the sidecar
+	// reads the peer's output, and the sidecar needs mu for that.
 	toClient, toServer peer
 
 	mu    sync.Mutex
 	gone  bool              // Codex or its client is gone: no answer can be delivered
-	open  map[string]*ask   // by JSON-RPC id as written by Codex
-	items map[string]item   // items that Codex has started, by thread and item
+	open  map[string]*ask   // the unanswered approval requests, by JSON-RPC id as Codex wrote it
+	items map[string]item   // the file changes that Codex has started, by itemKey
 	dirs  map[string]string // working directories, by thread
 }
 
-// Run starts Codex's app-server, connects it to its client, and returns its exit
-// code: 128 plus the signal's number if a signal ended it. Run ends when Codex
-// does. When the client is gone, Run closes Codex's input; when ctx ends, Codex
-// gets SIGTERM. Run withdraws all requests still pending at the end. The error says
-// why Codex could not be started.
+// Run starts Codex's app-server with the command argv, connects it to the client at in and
+// out, and returns when Codex has ended, with Codex's exit code: 128 plus the signal's number
+// if a signal ended it. When the client is gone, Run closes Codex's input. When ctx ends,
+// Codex gets SIGTERM, and SIGKILL after endWithin. Run withdraws the requests that are
+// pending at the end. It returns an error only if Codex could not be started.
 func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer, nod agents.Asker, o Options) (exit int, err error) {
 	if len(argv) == 0 {
 		return 0, errors.New("name Codex's command after --, such as: codex app-server")
@@ -92,7 +94,7 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 	_ = cmd.Wait() // ProcessState holds the result
 	s.endAll(errServerGone)
 	s.asks.Wait()
-	s.passToClient(s.half) // Codex ended in the middle of a line
+	s.passToClient(s.half) // the rest, if Codex ended in the middle of a line
 	return exitCode(cmd), nil
 }
 
@@ -103,8 +105,8 @@ func exitCode(cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// Write receives Codex's output in pieces of any size. It never fails: a client
-// that no longer reads must not keep Codex from ending.
+// Write receives Codex's output, in pieces of any size, and handles each complete line. It
+// never fails, because a client that no longer reads must not keep Codex from ending.
 func (s *sidecar) Write(p []byte) (int, error) {
 	s.half = append(s.half, p...)
 	for {
@@ -160,33 +162,33 @@ func (p *peer) write(line []byte) error {
 	return err
 }
 
-// passToClient writes a line to the client. If the client no longer reads, Codex's
-// output is still read, so that Codex can end.
+// passToClient writes a line to the client. It only logs an error: if the client no longer
+// reads, Codex's output must still be read, so that Codex can end.
 func (s *sidecar) passToClient(line []byte) {
 	if err := s.toClient.write(line); err != nil {
 		s.opts.Log.Debug("codex: the client does not read any more", "error", err)
 	}
 }
 
-// tellCodex writes a line to Codex. It only logs an error: if the Codex server is gone, its output
-// ends, too.
+// tellCodex writes a line to Codex. It only logs an error: if Codex is gone, Run ends anyway.
 func (s *sidecar) tellCodex(line []byte) {
 	if err := s.toServer.write(line); err != nil {
 		s.opts.Log.Debug("codex: Codex does not read any more", "error", err)
 	}
 }
 
-// fromClient passes the client's output to Codex until it ends.
+// fromClient passes the client's output to Codex. When the output ends, fromClient withdraws
+// all pending requests and closes Codex's input.
 func (s *sidecar) fromClient(in io.Reader, stdin io.Closer) {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil { // the input may end in half a line, which an answer must not complete
+		if err != nil { // first stop all answers: the client's last line may be unfinished, and an answer would become its end
 			s.endAll(errClientGone)
 		}
 		s.tellCodex(line)
 		if err != nil {
-			_ = stdin.Close() // it may be gone already
+			_ = stdin.Close() // Codex may be gone already
 			return
 		}
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// approval returns an approval of a command as Codex 0.169 sends it.
+// approval returns an approval request for a command, as Codex 0.169 sends it. more is text
+// for further fields of its params.
 func approval(id, more string) string {
 	return `{"id":` + id + `,"method":"item/commandExecution/requestApproval","params":{"kind":"command","threadId":"thr-1","turnId":"turn-1","itemId":"call_1",` +
 		`"startedAtMs":1,"environmentId":"local","command":"/bin/bash -lc 'make release'","cwd":"/p/deep"` + more + "}}\n"
@@ -66,8 +67,8 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// An approval that is not exactly one command of a known project goes to a person, with
-// all its fields.
+// A person, never a rule, decides an approval request that is not for exactly one command in
+// a known project. The person sees all its fields.
 func TestMoreThanACommandIsAskedOfAPerson(t *testing.T) {
 	for name, c := range map[string]struct{ from, to string }{
 		"network":     {`"startedAtMs":1`, `"networkApprovalContext":{"host":"x.test","protocol":"https"}`},
@@ -91,8 +92,8 @@ func TestMoreThanACommandIsAskedOfAPerson(t *testing.T) {
 	}
 }
 
-// A shell around the command is removed if the command is plain; otherwise a person
-// is asked.
+// The shell that Codex wraps around a command is removed if the command is one argument with
+// simple quoting. Otherwise the whole text is shown.
 func TestTheShellAroundACommand(t *testing.T) {
 	for command, shown := range map[string]string{
 		`/bin/bash -lc 'make release'`:       `make release`,
@@ -117,8 +118,8 @@ func TestTheShellAroundACommand(t *testing.T) {
 	}
 }
 
-// An approval of file changes shows the changes that Codex reported before; without
-// such a report the client is asked.
+// A request to approve file changes shows the changes that Codex reported before. If Codex
+// reported none in this turn, the client is asked.
 func TestFileChanges(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(changes)
@@ -148,7 +149,7 @@ func TestEveryOtherLinePasses(t *testing.T) {
 		`{"method":"item/commandExecution/requestApproval","params":{"threadId":"t"}}` + "\n", strings.Repeat("x", 1<<20) + "\n",
 		` { "id" : 1.0e0 , "result" : {} }` + "\n",
 	} {
-		if !strings.Contains(line, "\xff") { // no JSON string can hold it
+		if !strings.Contains(line, "\xff") { // the order to the fake Codex is JSON, which cannot hold this byte
 			r.says(line)
 			assert.Equal(t, line, r.reads())
 		}
@@ -159,7 +160,8 @@ func TestEveryOtherLinePasses(t *testing.T) {
 	}
 }
 
-// An approval that Codex no longer waits for is withdrawn and not answered.
+// When Codex no longer waits for the answer to an approval request, nod's request is
+// withdrawn, and Codex gets no answer.
 func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
 	for name, line := range map[string]string{
 		"resolved": `{"method":"serverRequest/resolved","params":{"threadId":"thr-1","requestId":1}}`,
@@ -171,7 +173,7 @@ func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
 			r.says(approval("1", ""))
 			p := r.asked()
 			other := strings.NewReplacer("thr-1", "thr-2", `"requestId":1`, `"requestId":"1"`).Replace(line) + "\n"
-			r.says(other) // about another approval
+			r.says(other) // the same event about another approval request
 			assert.Equal(t, other, r.reads())
 			r.says(line + "\n")
 			assert.Equal(t, line+"\n", r.reads())
@@ -183,7 +185,7 @@ func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
 	}
 }
 
-// A decision that arrives after Codex moved on is not sent.
+// A decision that arrives after Codex has resolved its request is not sent to Codex.
 func TestALateDecisionIsNoAnswer(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	asked, decided := make(chan bool), make(chan bool)
@@ -201,7 +203,7 @@ func TestALateDecisionIsNoAnswer(t *testing.T) {
 	r.says(resolved)
 	assert.Equal(t, resolved, r.reads())
 	decided <- true
-	for id := 2; id < 20; id++ { // enough lines for a late answer to show
+	for id := 2; id < 20; id++ { // if the late answer were sent, it would come among these
 		r.says(approval(fmt.Sprint(id), ""))
 		assert.Equal(t, fmt.Sprintf(`{"id":%d,"result":{"decision":"accept"}}`+"\n", id), r.heard())
 	}
@@ -238,7 +240,8 @@ func TestHalfALineAtTheEndPasses(t *testing.T) {
 	assert.Equal(t, `{"id":1,"meth`, r.reads())
 }
 
-// Two requests with the same id are declined: an answer would fit either.
+// If two open requests have the same id, both are declined, because an answer could be taken
+// for the answer to either.
 func TestAnIdThatIsUsedTwiceIsDeclined(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(approval("1", ""))
@@ -267,7 +270,7 @@ func TestWithoutNod(t *testing.T) {
 	assert.Equal(t, `{"id":7,"result":{"decision":"decline"}}`+"\n", r.heard())
 }
 
-// A request that nod refuses is declined.
+// If nod refuses a request, Codex gets "decline".
 func TestWhatNodRefusesIsDeclined(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(strings.Replace(approval("1", ""), "make", strings.Repeat("x", schemas.MaxRequestBytes), 1))

@@ -12,7 +12,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/internal/golden"
 )
 
-// TestTranscripts replays testdata: the lines of Codex and its client, byte for byte.
+// TestTranscripts replays the transcripts in testdata. Codex and its client must receive
+// their lines byte for byte.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		nod := golden.NewNod()

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The approvals that nod decides.
+// The methods of the approval requests that nod decides.
 const (
 	commandApproval = "item/commandExecution/requestApproval"
 	fileApproval    = "item/fileChange/requestApproval"
@@ -22,18 +22,18 @@ const sessionOption = "codex_session"
 
 func isApproval(method string) bool { return method == commandApproval || method == fileApproval }
 
-// item holds the file changes of an action that Codex has started.
+// item is a change of files that Codex has reported as started.
 type item struct {
-	turn    string
-	changes json.RawMessage // file changes
+	turn    string          // the id of its turn
+	changes json.RawMessage // each file's change, as Codex reported it
 }
 
 func itemKey(params map[string]json.RawMessage, id string) string {
 	return text(params["threadId"]) + "\x00" + id
 }
 
-// itemStarted stores the file changes of an item, because the request to approve them
-// does not repeat them.
+// itemStarted stores the file changes of an item, because Codex's approval request for the
+// item does not repeat them.
 func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	it := object(params["item"])
 	if text(it["type"]) != "fileChange" {
@@ -44,7 +44,7 @@ func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	s.items[itemKey(params, text(it["id"]))] = item{turn: text(params["turnId"]), changes: it["changes"]}
 }
 
-// itemCompleted withdraws the pending approval requests of a completed item.
+// itemCompleted forgets a completed item and withdraws its pending approval requests.
 func (s *sidecar) itemCompleted(params map[string]json.RawMessage) {
 	id := text(object(params["item"])["id"])
 	s.mu.Lock()
@@ -69,8 +69,8 @@ func (s *sidecar) turnCompleted(params map[string]json.RawMessage) {
 	})
 }
 
-// request returns the request for nod. It fails if the approval could not be shown
-// in full.
+// request returns the request for nod about an approval request of Codex. It returns an
+// error if the approval request lacks data that a person must see.
 func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 	thread := text(a.params["threadId"])
 	if thread == "" || text(a.params["itemId"]) == "" {
@@ -96,9 +96,10 @@ func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 	return r, command(a, r)
 }
 
-// command fills in the request for a command. An approval of exactly one command in a
-// known project becomes a Bash call, which rules may decide. Any other approval goes to
-// a person with all its fields, under names that no rule knows.
+// command fills in r for an approval request for a command. If Codex asks for exactly one
+// command in a known project, r becomes a call of Bash, which rules may decide. Otherwise r
+// holds all fields of the approval request, under a tool name that no rule knows, so that a
+// person is asked.
 func command(a *ask, r *schemas.Request) (err error) {
 	r.Title, r.ToolName, r.ActionType = "Command Execution Approval", "Bash", schemas.ActionCommand
 	src, cwd := text(a.params["command"]), text(a.params["cwd"])
@@ -112,12 +113,12 @@ func command(a *ask, r *schemas.Request) (err error) {
 	return nil
 }
 
-// shellWrapper matches the shell with which Codex runs each command, and captures the
-// command if it is one quoted or plain word.
+// shellWrapper matches the shell by which Codex runs each command, if the command is one
+// argument in single quotes or without quotes. It captures the command.
 var shellWrapper = regexp.MustCompile(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
 
-// script returns the command without the shell that Codex wraps around it. If the
-// quoting is more complex, it returns the whole text, so that a person is asked.
+// script returns the command without the shell that Codex wraps around it. If shellWrapper
+// does not match, it returns the whole text, so that a person is asked.
 func script(command string) string {
 	if found := shellWrapper.FindStringSubmatch(command); found != nil {
 		return found[1] + found[2]
@@ -125,8 +126,8 @@ func script(command string) string {
 	return command
 }
 
-// fileChange fills in the request for the file changes that Codex reported when the
-// item started.
+// fileChange fills in r for an approval request for file changes: with the changes that Codex
+// reported when the item started. It returns an error if Codex has reported none.
 func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	s.mu.Lock()
 	it, known := s.items[itemKey(a.params, r.ToolCallID)]
@@ -144,8 +145,8 @@ func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	return err
 }
 
-// offers reports whether a list of decisions contains d. Codex sends no list if the
-// default decisions apply.
+// offers reports whether raw, the list of decisions in an approval request, contains d. Codex
+// leaves the list out if it accepts its default decisions, which include d.
 func offers(raw json.RawMessage, d decision) bool {
 	var all []json.RawMessage
 	if absent(raw) {
@@ -154,12 +155,13 @@ func offers(raw json.RawMessage, d decision) bool {
 	return json.Unmarshal(raw, &all) == nil && slices.ContainsFunc(all, func(one json.RawMessage) bool { return text(one) == string(d) })
 }
 
-// isDefault reports whether a field is missing or has its usual value.
+// isDefault reports whether a field is missing, null or mostly, its default value.
 func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// object returns a JSON object's members by their exact names; nil for any other value.
+// object returns the members of a JSON object by their exact names, or nil for any other
+// value.
 func object(raw []byte) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -168,7 +170,7 @@ func object(raw []byte) map[string]json.RawMessage {
 	return fields
 }
 
-// text returns a JSON string; "" for any other value.
+// text returns the value of a JSON string, or "" for any other value.
 func text(raw json.RawMessage) string {
 	var s string
 	_ = json.Unmarshal(raw, &s) // on an error s stays ""

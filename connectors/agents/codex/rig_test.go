@@ -26,7 +26,7 @@ import (
 
 const waitAtMost = 30 * time.Second
 
-// asCodex makes this test binary run as Codex.
+// asCodex is the environment variable that makes this test binary run as Codex.
 const asCodex = "NOD_TEST_CODEX"
 
 func TestMain(m *testing.M) {
@@ -36,8 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeCodex writes the lines that its client orders, and reports every other input
-// line to the client, so that a test sees both of Codex's ends.
+// fakeCodex takes orders from its input, in JSON: "say" makes it write a text, "exit" and
+// "die" end it. It sends every other input line back as {"heard": LINE}. So the test controls
+// Codex's output and sees its input.
 func fakeCodex() int {
 	in := bufio.NewReader(os.Stdin)
 	for {
@@ -47,7 +48,7 @@ func fakeCodex() int {
 			Exit *int    `json:"exit"`
 			Die  bool    `json:"die"`
 		}
-		_ = json.Unmarshal([]byte(line), &m) // a line that is not an order is reported
+		_ = json.Unmarshal([]byte(line), &m) // a line that is not JSON is no order
 		switch {
 		case m.Say != nil:
 			fmt.Print(*m.Say)
@@ -65,15 +66,15 @@ func fakeCodex() int {
 	}
 }
 
-// rig is a client, the sidecar, a fake Codex process with a thread in /p, and a
-// whole nod with a person.
+// rig runs the sidecar between the test, which acts as the client, and a fake Codex process
+// with a thread thr-1 in /p. It also runs a whole nod, in which the test acts as the person.
 type rig struct {
 	t       *testing.T
 	nod     *nod.Client
 	prompts chan schemas.Prompt
 	answers chan nodtest.Answer
-	missing atomic.Bool
-	decides func(schemas.Request) (schemas.Decision, bool) // decides in nod's place, if set
+	missing atomic.Bool                                    // nod counts as not running
+	decides func(schemas.Request) (schemas.Decision, bool) // if set, decides instead of nod when it returns true
 	in      *io.PipeWriter
 	out     *bufio.Reader
 	cancel  context.CancelFunc
@@ -84,7 +85,7 @@ func newRig(t *testing.T, o codex.Options) *rig {
 	r := &rig{t: t, prompts: make(chan schemas.Prompt, 100), answers: make(chan nodtest.Answer, 100), exit: make(chan int, 1)}
 	seen := map[string]bool{}
 	r.nod = nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
-		if seen[p.Key()] { // views are delivered at least once
+		if seen[p.Key()] { // a prompt may be delivered more than once
 			return nodtest.Answer{}
 		}
 		seen[p.Key()] = true
@@ -99,7 +100,7 @@ func newRig(t *testing.T, o codex.Options) *rig {
 	return r
 }
 
-// run starts the sidecar between the test and a fake Codex.
+// run starts the sidecar between the test and a fake Codex process.
 func (r *rig) run(o codex.Options, nod agents.Asker) {
 	r.t.Setenv(asCodex, "1")
 	in, toSidecar := io.Pipe()
@@ -136,7 +137,7 @@ func (r *rig) says(text string) {
 	r.sends(string(order) + "\n")
 }
 
-// reads returns the next line for the client.
+// reads returns the next line that the client receives.
 func (r *rig) reads() string {
 	r.t.Helper()
 	type result struct {
@@ -158,7 +159,7 @@ func (r *rig) reads() string {
 	return ""
 }
 
-// heard returns the next line for Codex.
+// heard returns the next line that Codex received.
 func (r *rig) heard() string {
 	r.t.Helper()
 	var m struct {
@@ -205,8 +206,7 @@ func (r *rig) ended() int {
 	return 0
 }
 
-// testAsker asks the rig's nod; while the rig's nod is missing, it fails as the command
-// does then.
+// testAsker asks the rig's nod. If r.missing is set, it fails with UNAVAILABLE instead.
 type testAsker struct{ r *rig }
 
 func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -2,16 +2,16 @@ package codex
 
 import "encoding/json"
 
-// threadResult stores a thread's directory from Codex's response to the start,
-// resumption or fork of a thread. A response without a thread or a directory changes
-// nothing.
+// threadResult stores a thread's directory, if result is Codex's response to the start,
+// resumption or fork of a thread. Results of other requests name no thread or no directory,
+// and change nothing.
 func (s *sidecar) threadResult(result map[string]json.RawMessage) {
 	s.setDir(text(object(result["thread"])["id"]), text(result["cwd"]))
 }
 
-// threadStarted stores the directory of a new thread. For a thread that an agent
-// started for another agent it stores the parent's directory, so that both belong to
-// one project.
+// threadStarted stores the directory of a new thread. If another thread's agent started it,
+// threadStarted stores the directory of that parent, so that both threads belong to one
+// project.
 func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	dir := text(thread["cwd"])
 	if parent := text(thread["parentThreadId"]); parent != "" {
@@ -20,8 +20,8 @@ func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	s.setDir(text(thread["id"]), dir)
 }
 
-// setDir stores a thread's directory, which its client chose. Rules and people see
-// it as the project; the directory of a single command is the model's choice.
+// setDir stores a thread's directory. Rules and people see it as the project, because the
+// client chose it; the model chooses the directory of a single command.
 func (s *sidecar) setDir(thread, dir string) {
 	if thread == "" || dir == "" {
 		return
@@ -31,7 +31,7 @@ func (s *sidecar) setDir(thread, dir string) {
 	s.dirs[thread] = dir
 }
 
-// dirOf returns a thread's directory; "" if Codex has not reported it.
+// dirOf returns a thread's directory, or "" if Codex has not reported it.
 func (s *sidecar) dirOf(thread string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/nodtest"
 )
 
-// The model chooses a command's directory. The project, with its rules, comes from
-// the thread and the client that opened it.
+// A request's project, which decides the rules that apply, is the directory of the thread,
+// which its client chose. It is never the directory of the command, which the model chose.
 func TestTheProjectIsTheThreads(t *testing.T) {
 	elsewhere := strings.NewReplacer(`"cwd":"/p/deep"`, `"cwd":"/tmp/x"`).Replace
 	for name, c := range map[string]struct {

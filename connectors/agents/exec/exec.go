@@ -1,16 +1,15 @@
-// Package exec runs a command with exactly a session's permissions, enforced by the
-// kernel.
+// Package exec runs a command with a session's permissions and no others, enforced by the
+// Linux kernel.
 //
-// The process restricts itself and then becomes the command, so no other process is
-// restricted, and the standard streams, signals and exit code are the command's own.
-// Neither the command nor its children can escape: sudo does not work, root has power
-// only over files that the command may use, other open files are closed, typing into a
-// terminal is blocked, and 32-bit programs do not run.
+// The process restricts itself and then becomes the command (execve). So no other process is
+// restricted, and the standard streams, signals and exit code are the command's own. The
+// command and its children cannot escape the restrictions: sudo does not work, root keeps few
+// capabilities, all open files except the standard streams are closed, no text can be put into
+// a terminal's input, and 32-bit programs do not run.
 //
-// Besides its permissions, the command may run the programs of the system and read the
-// files that those need: see SystemPaths. It may see names, sizes and dates of all
-// files, and change the mode and dates of its user's own files, because Linux cannot
-// restrict that yet.
+// Besides its permissions, the command may read the paths of SystemPaths, and use those of
+// SystemDevices. Linux cannot restrict two things yet: the command can read the size and dates
+// of any file whose path it knows, and change the mode and dates of its user's own files.
 package exec
 
 import (
@@ -28,9 +27,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// SystemPaths returns the paths that every command may read if they exist: programs,
-// libraries, and the files in /etc and of the kernel that programs need to start, look
-// up names and check certificates. None holds keys or a user's own files.
+// SystemPaths returns the paths that every command may read, if they exist: programs,
+// libraries, and the files that programs need to start, to look up names and to check
+// certificates. The paths hold no keys and no user's own files.
 func SystemPaths() []string {
 	return []string{
 		"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/nix/store", "/gnu/store",
@@ -50,37 +49,37 @@ func SystemDevices() []string {
 	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty"}
 }
 
-// Command is a command and the permissions that it gets.
+// Command is a command to run and its permissions.
 type Command struct {
-	Args  []string // the program and its arguments
-	Env   []string
-	Dir   string // working directory; "" is that of this process
+	Args  []string // the program, as a path or a name in this process's PATH, and its arguments
+	Env   []string // the whole environment; nil means an empty one
+	Dir   string   // the working directory; "" means this process's own
 	Scope schemas.SessionPermissions
-	// RequireEnforcement makes Run refuse the command if the kernel cannot enforce all
-	// of Scope. Without it, Run writes a warning to Stderr and runs the command.
+	// RequireEnforcement makes Run refuse the command if the kernel cannot enforce all of
+	// Scope. If it is false, Run writes a warning to Stderr and runs the command.
 	RequireEnforcement bool
 	Stderr             io.Writer
 }
 
-// The exit codes of a command that did not run, as in shells.
+// The exit codes for a command that did not run, as env and shells use them.
 const (
-	CodeRefused  = 125 // nod refused to run it
-	CodeCannot   = 126 // it exists and cannot be run
-	CodeNotFound = 127
+	CodeRefused  = 125 // nod refused to run the command
+	CodeCannot   = 126 // the program exists and cannot be run
+	CodeNotFound = 127 // the program does not exist
 )
 
-// Error is the reason that a command did not run.
+// Error is the reason why a command did not run.
 type Error struct {
-	Code int // the exit code
+	Code int // the exit code for the caller's process
 	Err  error
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Run replaces this process by the command. It returns only if that fails, always with
-// an *Error. The process may already be restricted then, so it must only report the
-// error and exit.
+// Run replaces this process by the command. It returns only if that fails, and always with an
+// *Error. Run may have restricted the process before it failed, so the caller must only report
+// the error and exit.
 func Run(c Command) error {
 	if len(c.Args) == 0 {
 		return refused("there is no command to run")
@@ -90,7 +89,7 @@ func Run(c Command) error {
 		if err := os.Chdir(c.Dir); err != nil {
 			return refused("change to the working directory: %w", err)
 		}
-		env = append(slices.Clip(env), "PWD="+c.Dir) // of two values of PWD the last counts
+		env = append(slices.Clip(env), "PWD="+c.Dir) // if PWD is set twice, the last value counts
 	}
 	program, err := osexec.LookPath(c.Args[0])
 	if err != nil {

@@ -135,15 +135,16 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// A command must not type into its caller's terminal: the text would run outside
-// after it. The filter replies before the kernel finds that this is no terminal.
+// A command must not put text into its caller's terminal, because the caller's shell would run
+// the text without restrictions. Here file 0 is no terminal, but the filter refuses the call
+// before the kernel looks at the file.
 func TestItTypesIntoNoTerminal(t *testing.T) {
 	needLandlock(t)
 	p := newTestDirs(t)
 	connected := p.scope()
 	connected.Network = true
 	for _, scope := range []schemas.SessionPermissions{p.scope(), connected} {
-		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // the kernel reads only the low half
+		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // TIOCSTI, TIOCLINUX, and TIOCSTI in the low half, all that the kernel reads
 			assert.Contains(t, p.tries(scope, "type", request), "operation not permitted", request)
 		}
 		assert.Contains(t, p.tries(scope, "type", "0x5413"), "inappropriate ioctl", "others pass")

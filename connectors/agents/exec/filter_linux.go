@@ -8,17 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Landlock restricts only TCP up to version 10. Before version 9 it lets any process
-// connect to the socket of a container engine or a session bus, which run any command
-// on request. So a seccomp filter refuses to create network sockets if the network is
-// not permitted, and Unix sockets if Landlock cannot restrict their connections. Socket
-// pairs stay allowed, because they connect to no other program.
+// Landlock leaves gaps that a seccomp filter closes. Before version 10 Landlock restricts no
+// network protocol except TCP. Before version 9 it does not restrict connections to Unix
+// sockets; by the socket of a container engine or a session bus, a command could start other
+// commands without restrictions. So the filter refuses to create network sockets if the
+// network is not permitted, and Unix sockets if Landlock cannot restrict them. Socket pairs
+// stay allowed, because they connect to no other program.
 //
-// The same filter keeps the command from typing into its terminal: the caller's shell
-// would run that text afterwards.
+// The filter also keeps the command from putting text into its terminal's input, because the
+// caller's shell would run the text afterwards.
 
-// auditArch returns the kernel's id of this process's system calls; 0 if the filter
-// does not know it.
+// auditArch returns the kernel's id of this process's system call interface, or 0 if the
+// filter does not support the architecture.
 func auditArch() uint32 {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -31,15 +32,16 @@ func auditArch() uint32 {
 	return 0
 }
 
-// canFilter reports whether this kernel can refuse system calls.
+// canFilter reports whether filterCalls works with this kernel and architecture.
 func canFilter() bool {
 	action := uint32(unix.SECCOMP_RET_ERRNO)
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	return auditArch() != 0 && errno == 0
 }
 
-// filterCalls restricts this thread and the program that it becomes: both can create
-// only the allowed sockets and cannot type into terminals.
+// filterCalls restricts this thread and the program that it becomes: they can create only the
+// allowed sockets, and cannot put text into a terminal's input. It does nothing if canFilter
+// is false.
 func filterCalls(unixAllowed, network bool) error {
 	if !canFilter() {
 		return nil
@@ -56,9 +58,9 @@ func filterCalls(unixAllowed, network bool) error {
 	return nil
 }
 
-// The offsets of the call's number, the architecture, and the low halves of the first
-// two arguments in the data that a filter gets (all architectures above are
-// little-endian).
+// The offsets in the data that a filter gets (struct seccomp_data): the system call's number,
+// the architecture, and the low halves of the first two arguments. All architectures of
+// auditArch are little-endian.
 const (
 	atNumber  = 0
 	atMachine = 4
@@ -66,7 +68,8 @@ const (
 	atSecond  = 24
 )
 
-// x32 is the bit that marks a second set of system calls on amd64.
+// x32 is the bit in a system call's number that marks amd64's second set of system calls, the
+// x32 ABI.
 const x32 = 0x40000000
 
 func callFilter(unixAllowed, network bool) []unix.SockFilter {

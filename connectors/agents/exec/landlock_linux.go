@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The versions of Landlock that added restrictions.
+// The versions of Landlock's ABI that added a restriction.
 const (
 	abiRefer    = 2 // moving files between directories
 	abiTruncate = 3
@@ -23,7 +23,7 @@ const (
 	abiUDP      = 10
 )
 
-// abi returns the kernel's version of Landlock; 0 without Landlock.
+// abi returns the version of the kernel's Landlock ABI, or 0 if the kernel has no Landlock.
 func abi() int {
 	v, err := ll.LandlockGetABIVersion()
 	if err != nil {
@@ -32,7 +32,7 @@ func abi() int {
 	return v
 }
 
-// unenforced lists the actions that scope forbids and this kernel cannot prevent.
+// unenforced describes the actions that scope does not permit and this kernel cannot prevent.
 func unenforced(scope schemas.SessionPermissions) []string {
 	return enforcementGaps(abi(), canFilter(), scope.Network)
 }
@@ -68,8 +68,8 @@ func enforcementGaps(abi int, filter, network bool) []string {
 // goroutine must be locked to its thread.
 func confine(scope schemas.SessionPermissions, stderr io.Writer) error {
 	version := abi()
-	// Landlock does not restrict files that are open already: close those of the caller
-	// when the command starts.
+	// Landlock does not restrict files that are open already, so all files of the caller
+	// except the standard streams are closed when the command starts.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) {
 		return fmt.Errorf("close other files: %w", err)
 	}
@@ -111,7 +111,7 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 		switch {
 		case !dir:
 			return landlock.RWFiles(at).WithIoctlDev()
-		case version < abiRefer: // asking an older kernel for it would disable all restrictions
+		case version < abiRefer: // on an older kernel WithRefer would disable all restrictions
 			return landlock.RWDirs(at).WithIoctlDev()
 		}
 		return landlock.RWDirs(at).WithRefer().WithIoctlDev().WithResolveUnix()
@@ -144,9 +144,10 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 	return all, nil
 }
 
-// pin opens p and returns a path that names the same file whatever happens to p, and
-// whether the file is a directory. The paths of a scope held no symbolic links when
-// they were checked: one in a path now is an attempt to escape.
+// pin opens p, and returns a path that keeps naming this file even if p is renamed or
+// replaced, and whether the file is a directory. If resolve is RESOLVE_NO_SYMLINKS, a symbolic
+// link in p is an error: a scope's paths had none when they were checked, so a link in them
+// may be an attempt to escape.
 func pin(p string, resolve uint64) (at string, dir bool, err error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if errors.Is(err, unix.ELOOP) {

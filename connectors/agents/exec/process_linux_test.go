@@ -21,16 +21,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The test binary runs as nod, which runs a command (asNod), and as that command
-// (asAct).
+// The environment variables by which this test binary runs as nod, which runs a command with
+// Run (asNod), or as such a command (asAct).
 const (
-	asNod = "NOD_TEST_RUN" // a Command in JSON
-	asAct = "NOD_TEST_ACT" // the act to try on the arguments
-	noLL  = "NOD_TEST_NO_LANDLOCK"
+	asNod = "NOD_TEST_RUN"         // holds the Command in JSON
+	asAct = "NOD_TEST_ACT"         // names the act that the command tries; see act
+	noLL  = "NOD_TEST_NO_LANDLOCK" // if set, nod finds a kernel without Landlock
 )
 
-// environment returns the environment of every process here. With -race each
-// process would otherwise sleep a second before it ends.
+// environment returns the environment of the tests' processes, with more variables. GORACE
+// saves a second in each process: with -race it would sleep before it ends.
 func environment(more ...string) []string {
 	return append([]string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"}, more...)
 }
@@ -67,7 +67,7 @@ func runNod() int {
 	return e.Code
 }
 
-// withoutLandlock makes the kernel look like one without Landlock.
+// withoutLandlock makes Landlock's system call fail, as in a kernel without Landlock.
 func withoutLandlock() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -87,7 +87,7 @@ func withoutLandlock() {
 	}
 }
 
-// act runs a command that tries one thing.
+// act does one thing that a command may or may not be permitted to do, and returns its error.
 func act(what string, args []string) error {
 	switch what {
 	case "read":
@@ -127,7 +127,7 @@ func act(what string, args []string) error {
 		if errno != 0 {
 			return errno
 		}
-	case "type": // into its own terminal
+	case "type": // puts a character into its terminal's input
 		request, err := strconv.ParseUint(args[0], 0, 64)
 		if err != nil {
 			return err
@@ -172,12 +172,12 @@ func needLandlock(t *testing.T) {
 	}
 }
 
-// testDirs is a directory in which a command may work, and files outside of it.
+// testDirs holds a working directory for a command, and a directory outside of it.
 type testDirs struct {
 	t       *testing.T
 	work    string
 	outside string
-	self    string // this binary
+	self    string // the path of this test binary
 }
 
 func newTestDirs(t *testing.T) *testDirs {
@@ -195,7 +195,7 @@ func newTestDirs(t *testing.T) *testDirs {
 	return p
 }
 
-// scope returns permissions for the working directory and this binary.
+// scope returns the permissions to write the working directory and to read this test binary.
 func (p *testDirs) scope() schemas.SessionPermissions {
 	return schemas.SessionPermissions{WorkingDir: p.work, ReadDirs: []string{p.self}}
 }
@@ -204,9 +204,9 @@ func (p *testDirs) command(scope schemas.SessionPermissions, args ...string) Com
 	return Command{Args: args, Env: environment(), Scope: scope}
 }
 
-// nod returns a process that runs c.
+// nod returns this test binary as a process, not started, that runs c as nod does.
 func (p *testDirs) nod(c Command) *osexec.Cmd {
-	data, err := json.Marshal(struct { // the Command without its writer
+	data, err := json.Marshal(struct { // all fields of Command except Stderr, which JSON cannot hold
 		Args, Env          []string
 		Dir                string
 		Scope              schemas.SessionPermissions
@@ -219,7 +219,8 @@ func (p *testDirs) nod(c Command) *osexec.Cmd {
 	return cmd
 }
 
-// tries runs an act inside scope and returns its error message.
+// tries runs an act with the permissions of scope. It returns the act's error message, or "" if
+// the act succeeded.
 func (p *testDirs) tries(scope schemas.SessionPermissions, what string, args ...string) string {
 	c := p.command(scope, append([]string{p.self}, args...)...)
 	c.Env = append(c.Env, asAct+"="+what)

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootCapabilities are the capabilities that a command run as root keeps: over
-// permitted files, users and ports. With any other (loading modules, making devices,
-// reading other processes) it could escape its permissions.
+// rootCapabilities returns the capabilities that a command keeps if it runs as root: those for
+// permitted files, for user ids, signals and low ports. With others, such as loading modules,
+// making devices or reading other processes, the command could escape its permissions.
 func rootCapabilities() []int {
 	return []int{
 		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL,
@@ -18,9 +18,9 @@ func rootCapabilities() []int {
 	}
 }
 
-// dropCapabilities removes all capabilities except rootCapabilities from the program
-// that this thread becomes. A user other than root passes on none once the ambient ones
-// are cleared.
+// dropCapabilities leaves the program that this thread becomes no capabilities except
+// rootCapabilities. For a user other than root it only clears the ambient capabilities: the
+// program then inherits no capability at all.
 func dropCapabilities() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && !errors.Is(err, unix.EINVAL) {
@@ -32,7 +32,7 @@ func dropCapabilities() error {
 	for power := 0; ; power++ {
 		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(power), 0, 0, 0)
 		if err != nil {
-			return nil // there are no more capabilities
+			return nil // the kernel has no capability of this number or above
 		}
 		if has == 0 || slices.Contains(rootCapabilities(), power) {
 			continue

@@ -2,10 +2,10 @@ package httpapi
 
 import "slices"
 
-// Document is openapi.json as the server sends it.
+// Document returns the OpenAPI document as the server sends it.
 var Document = document
 
-// Routes returns all routes as METHOD PATH.
+// Routes returns all routes as "METHOD PATH", sorted.
 func Routes() []string {
 	all := []string{"POST " + hookPath}
 	for _, r := range (&Server{}).routes() {
@@ -15,5 +15,5 @@ func Routes() []string {
 	return all
 }
 
-// Port returns the server's port.
+// Port returns the TCP port on which the server listens.
 func (s *Server) Port() int { return s.addr.Port }

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestTranscripts replays testdata: Claude Code's posts, with the status and body
-// of each response.
+// TestTranscripts replays the transcripts in testdata: each POST of Claude Code must get the
+// status and body in the transcript.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		nod := golden.NewNod()

@@ -11,17 +11,18 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// maxHookBody limits a hook's input in bytes. It is far above nod's limit, so that an
-// input that is too large for nod can still be parsed and refused in Claude Code's
-// format.
+// maxHookBody is the maximum length of a hook's input in bytes. It is far above the limit of
+// a request, so that an input that is too long for nod can still be parsed, and refused in the
+// format of its event.
 const maxHookBody = 4 << 20
 
-// ProjectHeader names the full path of the project that Claude Code was started in.
+// ProjectHeader is the HTTP header that holds the full path of the project in which Claude
+// Code was started.
 const ProjectHeader = "Nod-Project"
 
-// hook answers one call of Claude Code as the command `nod hook` does. The status
-// is always 200: with any other, Claude Code continues as if there were no hook. A
-// caller without a valid token gets a refusal in the same format.
+// hook answers one call of Claude Code's HTTP hook as the command `nod hook` does. The HTTP
+// status is always 200, because Claude Code ignores a response with another status and goes on
+// as if it had no hook. So a caller without a valid token also gets status 200, with a refusal.
 func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	var out bytes.Buffer
 	defer func() {
@@ -44,7 +45,7 @@ func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	hook.Run(r.Context(), hook.ClaudeCode(), input{bytes.NewReader(body), unread}, &out, connect, options)
 }
 
-// hookCall returns the calling agent and the hook's options from the HTTP request.
+// hookCall checks an HTTP request, and returns the agent of its token and the hook's options.
 func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	var o hook.Options
 	if r.Method != http.MethodPost {
@@ -66,9 +67,9 @@ func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	return agent, o, err
 }
 
-// hookOptions parses flags of `nod hook` from a query.
+// hookOptions parses the flags of `nod hook` from the query of a URL.
 func hookOptions(q url.Values) (o hook.Options, err error) {
-	if q.Has("defer_after") { // nod cannot read Claude Code's transcript from here
+	if q.Has("defer_after") { // it needs Claude Code's transcript, which may be on another machine
 		return o, schemas.Errorf(schemas.CodeValidation, "defer_after: only the command nod hook knows whether a run can be repeated; leave it out")
 	}
 	if q.Has("host_timeout") {

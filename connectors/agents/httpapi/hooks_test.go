@@ -18,7 +18,8 @@ import (
 
 const hookPath = "/api/v1/hooks/claude-code"
 
-// event returns Claude Code's post for a call that no rule decides.
+// event returns the body of Claude Code's POST about a call that no rule decides; name is the
+// hook's event.
 func event(name, session string) string {
 	return `{"session_id":"` + session + `","cwd":"/w","hook_event_name":"` + name + `","tool_name":"Bash","tool_input":{"command":"make release"}}`
 }
@@ -27,10 +28,10 @@ func event(name, session string) string {
 const (
 	allowed  = `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{"command":"make release"}}}}`
 	preAllow = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"Allowed through nod."}}`
-	own      = `{}` // Claude Code's own prompt
+	own      = `{}` // makes Claude Code show its own prompt
 )
 
-// verdict is the content of a hook's response, whose status is always 200.
+// verdict holds the fields of a hook's response. Which of them are set depends on the event.
 type verdict struct{ behavior, permission, decision, reason string }
 
 func (r *rig) verdict(got answer) verdict {
@@ -77,7 +78,8 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r.Equal("deny", v.behavior)
 	r.Contains(v.reason, "Ann")
 
-	// A call decided by a rule, a signal, and an event that nod does not handle.
+	// A call that a rule decides; a PostToolUse event, which ends the wait of the same call's
+	// hook; and an event that nod does not handle.
 	r.Equal("allow", r.verdict(r.does("POST", hookPath, strings.Replace(event("PreToolUse", "rule"), "make release", "ls", 1))).permission)
 	hooked = r.later("POST", hookPath, event("PermissionRequest", "raced"))
 	r.pends("raced")
@@ -87,8 +89,8 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r.Empty(r.pending())
 }
 
-// If the host's time is up before an approver has answered, the call is denied for
-// now and the request stays pending.
+// If no approver answers within the host's timeout, the call is denied for now and the request
+// stays pending. A later approval then allows the same call.
 func TestAHookThatCanWaitNoLonger(t *testing.T) {
 	r := start(t)
 	v := r.verdict(r.does("POST", hookPath+"?host_timeout=1s", event("PreToolUse", "S")))
@@ -99,7 +101,7 @@ func TestAHookThatCanWaitNoLonger(t *testing.T) {
 	r.JSONEq(preAllow, r.does("POST", hookPath+"?host_timeout=1h", event("PreToolUse", "S")).body)
 }
 
-// If the host is gone, its request is withdrawn.
+// If the host closes the connection of a waiting hook, the request is withdrawn.
 func TestAHookWhoseHostIsGoneIsWithdrawn(t *testing.T) {
 	r := start(t)
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -117,8 +119,8 @@ func TestAHookWhoseHostIsGoneIsWithdrawn(t *testing.T) {
 	r.Equal(schemas.Withdrawn, shown.Decision.Outcome)
 }
 
-// If nod is not running, Claude Code's own prompt takes over, or the call is
-// refused; a call that waits while nod restarts is answered.
+// If nod is not running, Claude Code shows its own prompt, or the call is refused if the caller
+// asked for that. A hook that waits while nod restarts gets the decision.
 func TestAHookWithoutNod(t *testing.T) {
 	r := start(t)
 	waits := r.later("POST", hookPath+"?host_timeout=1h", event("PreToolUse", "S"))
@@ -132,8 +134,8 @@ func TestAHookWithoutNod(t *testing.T) {
 	r.JSONEq(preAllow, waits().body)
 }
 
-// An invalid call is refused in Claude Code's format and never allowed; an
-// unreadable one is blocked if Claude Code would run it otherwise.
+// A call that is invalid or not authorized is refused in the format of its event. If the event
+// cannot be read, the response blocks the call.
 func TestAHookThatIsRefused(t *testing.T) {
 	nod := func(o *httpapi.Options) {
 		o.Agents[0].Hook = func(context.Context) (hook.Nod, error) { panic("a fault") }
@@ -174,7 +176,7 @@ func TestAHookThatIsRefused(t *testing.T) {
 			v := r.verdict(r.does("POST", hookPath+c.query, body, c.change))
 			r.Contains(v.reason, c.says)
 			switch {
-			case v.decision != "": // its event was unreadable
+			case v.decision != "": // the event could not be read
 				r.Equal("block", v.decision)
 			case v.permission != "":
 				r.Equal("deny", v.permission)
@@ -186,7 +188,7 @@ func TestAHookThatIsRefused(t *testing.T) {
 	r.Equal("deny", r.verdict(r.does("PUT", hookPath, event("PermissionRequest", "S"))).behavior)
 }
 
-// A body that does not arrive is refused, too.
+// A hook call whose body does not arrive in time is blocked.
 func TestAHooksSlowBody(t *testing.T) {
 	r := fake(t, func(o *httpapi.Options) { o.BodyWithin = 1 })
 	host := strings.TrimPrefix(r.api.URL(), "http://")

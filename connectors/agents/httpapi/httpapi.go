@@ -1,9 +1,9 @@
-// Package httpapi connects programs over HTTP: a program sends a request with one
-// POST, waits for the decision with GETs, and gives up with a DELETE. Claude Code's
-// HTTP hooks are served here too. openapi.json describes each call.
+// Package httpapi connects agents over HTTP: an agent sends a request with one POST, waits
+// for the decision with GETs, and withdraws the request with a DELETE. The package also serves
+// Claude Code's HTTP hooks. openapi.json describes each call.
 //
-// Each caller sends a token, which identifies its agent. Requests that a web page
-// could send are refused before they are read.
+// Each caller sends a token, which identifies its agent. Calls that a web page could make are
+// refused before their body is read.
 package httpapi
 
 import (
@@ -23,40 +23,40 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is the interface to nod that the API needs, with one connection for each agent.
-// Nod's own refusals are a *schemas.Error.
+// Nod is the interface to nod that the API needs. Each agent has its own. If nod refuses a
+// call, the error is a *schemas.Error.
 type Nod interface {
-	// Submit sends r under its id, which must be new unless r.Rejoin is set. It
-	// returns the decision if there is one already, else nil and the receipt.
+	// Submit sends r under its id, which must be new unless r.Rejoin is set. If r is
+	// decided, Submit returns the decision. If r is pending, it returns nil and a receipt.
 	Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error)
-	// Await waits for the decision of a stored request, for the time wait but at least
-	// long enough for one reply of nod. It returns nil if there is no decision by then,
-	// and changes nothing. The error NOT_FOUND also covers requests of other agents.
+	// Await waits up to wait for the decision about a stored request, and at least as long
+	// as nod needs to reply once. It returns nil if the request is still pending then. The
+	// error is NOT_FOUND if this agent has no such request.
 	Await(ctx context.Context, sessionID, pendingID string, wait time.Duration) (*schemas.Decision, error)
-	// Withdraw withdraws a request and returns its decision, which may be an
-	// earlier one.
+	// Withdraw withdraws a request and returns its decision: the withdrawal, or the
+	// decision that came before it.
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) (schemas.Decision, error)
 }
 
-// Agent is an agent that may use the API, with the token of its callers.
+// Agent is an agent that may use the API.
 type Agent struct {
 	Name  string
-	Token string
+	Token string // the bearer token that identifies the agent's calls
 	Nod   Nod
-	// Hook connects hooks to nod; see hook.Connect.
+	// Hook connects the agent's hooks to nod; see hook.Connect.
 	Hook hook.Connect
 }
 
-// Options are the address to listen on and the agents to serve.
+// Options configure a Server: the address to listen on and the agents to serve.
 type Options struct {
 	httpserve.Listen
 	Agents []Agent
-	// Host and User are the machine and user of this process, and the defaults for
-	// callers on this machine.
+	// Host and User are the machine and user of this process. They are the defaults in
+	// requests of callers on this machine.
 	Host, User string
-	// BodyWithin is how long a request body may take to arrive; 0 means 10 s.
+	// BodyWithin is how long the body of an HTTP request may take to arrive; 0 means 10 s.
 	BodyWithin time.Duration
-	Log        *slog.Logger
+	Log        *slog.Logger // must not be nil
 }
 
 // Server is a running API.
@@ -64,7 +64,7 @@ type Server struct {
 	opts   Options
 	addr   httpserve.Address
 	agents []agentToken
-	doc    []byte // openapi.json
+	doc    []byte // openapi.json as it is served
 	http   *http.Server
 	stop   context.CancelCauseFunc
 	done   chan error
@@ -80,7 +80,7 @@ const (
 	headerWithin = 5 * time.Second
 	bodyWithin   = 10 * time.Second // the default of Options.BodyWithin
 	writeWithin  = 30 * time.Second
-	// callWithin is how long a call waits if nod does not respond.
+	// callWithin is how long a call waits for nod, unless it waits for a person's decision.
 	callWithin = 15 * time.Second
 	// MaxWait is the longest wait of one GET.
 	MaxWait = 10 * time.Minute
@@ -88,8 +88,8 @@ const (
 
 var errStopping = schemas.Errorf(schemas.CodeUnavailable, "nod's HTTP API is stopping: ask again")
 
-// Open starts the server and returns once it listens. The text of its error fits one
-// line.
+// Open starts the server and returns once it listens. Its errors are one line. Call Stop to
+// end the server.
 func Open(o Options) (*Server, error) {
 	doc, err := document()
 	if err != nil {
@@ -119,11 +119,13 @@ func Open(o Options) (*Server, error) {
 // URL returns the server's address.
 func (s *Server) URL() string { return s.addr.URL }
 
-// Done receives the reason that the server no longer listens; nil after Stop.
+// Done returns a channel that gets one value when the server no longer listens: the reason, or
+// nil after Stop.
 func (s *Server) Done() <-chan error { return s.done }
 
-// Stop answers every call in progress and stops listening. Pending requests stay
-// pending, except those of hooks: their hosts continue without them.
+// Stop stops listening and ends every call in progress with a response. It returns when all
+// calls have ended or ctx ends. Pending requests stay pending, except those of hooks: they are
+// withdrawn, because their hosts get a denial.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop(errStopping)
 	if err := s.http.Shutdown(ctx); err != nil {
@@ -132,8 +134,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// agent returns the agent with this token, or nil. How long it takes reveals nothing
-// about the tokens.
+// agent returns the agent with this token, or nil. It compares hashes in constant time, so
+// that its duration reveals nothing about the tokens.
 func (s *Server) agent(token string) (found *Agent) {
 	sum := sha256.Sum256([]byte(token))
 	for _, a := range s.agents {

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// openapi is the document without the schemas of nod's messages.
+// openapi is the OpenAPI document, without the schemas of nod's messages.
 //
 //go:embed openapi.json
 var openapi []byte
@@ -21,7 +21,7 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ *Agent) 
 	return nil
 }
 
-// document returns openapi.json with all schemas included.
+// document returns the OpenAPI document with the schemas of nod's messages included.
 func document() ([]byte, error) {
 	var doc map[string]any
 	if err := json.Unmarshal(openapi, &doc); err != nil {
@@ -48,10 +48,12 @@ func document() ([]byte, error) {
 	return schemas.Encode(doc)
 }
 
-// fieldsWithDefaults are the fields of a request that a caller may leave out.
+// fieldsWithDefaults returns the required fields of a request that a caller may leave out,
+// because withDefaults adds them.
 func fieldsWithDefaults() []string { return []string{"type", "pending_id", "created_at"} }
 
-// rewriteRefs rewrites the references in a schema to their place in the document.
+// rewriteRefs makes the references ("$ref") in the schema of this name point into the OpenAPI
+// document instead of to other schema files.
 func rewriteRefs(v any, name string) {
 	switch v := v.(type) {
 	case []any:

@@ -20,8 +20,8 @@ import (
 	"github.com/nodbus/nod/connectors/agents/httpapi"
 )
 
-// checkedTransport checks every response against the OpenAPI document: its status
-// must be listed, and its body must match the schema.
+// checkedTransport sends HTTP requests, and fails if the OpenAPI document does not list the
+// response's status or if the response does not match the document.
 type checkedTransport struct{}
 
 func (checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -37,7 +37,7 @@ func (checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, document().check(r.Method, r.URL.Path, resp.StatusCode, resp.Header, body)
 }
 
-// openapi is the document, compiled.
+// openapi is the parsed OpenAPI document, with a compiler for its schemas.
 type openapi struct {
 	tree     map[string]any
 	compiler *jsonschema.Compiler
@@ -63,7 +63,7 @@ var document = sync.OnceValue(func() *openapi {
 	return &openapi{tree: tree.(map[string]any), compiler: c, seen: map[string]bool{}}
 })
 
-// at returns the value at a path in the document.
+// at returns the object at a path in the document, or nil.
 func at(v any, steps ...string) map[string]any {
 	for _, step := range steps {
 		m, _ := v.(map[string]any)
@@ -136,7 +136,8 @@ func (o *openapi) validate(data []byte, steps ...string) error {
 	return nil
 }
 
-// If all tests ran, they must have received every response that the document lists.
+// TestMain runs the tests. If all of them ran, they must together have received every response
+// that the OpenAPI document lists.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
@@ -154,7 +155,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The server's routes and the document's paths are the same.
+// The server's routes and the OpenAPI document's paths are the same.
 func TestEveryRouteIsDescribed(t *testing.T) {
 	var described []string
 	for path, methods := range at(document().tree, "paths") {
@@ -177,7 +178,8 @@ func TestTheDocumentIsServedWhole(t *testing.T) {
 	r.refused(r.does("GET", "/api/v1/openapi.json", "", header("Origin", "https://evil.example")), 403, "FORBIDDEN")
 	r.refused(r.does("GET", "/api/v1/openapi.json", "", func(req *http.Request) { req.Host = "evil.example" }), 421, "FORBIDDEN")
 
-	// A body that the document allows is accepted.
+	// The document's schema accepts request bodies that the server accepts, and rejects a body
+	// without a title.
 	in := []string{"paths", "/api/v1/requests", "post", "requestBody", "content", "application/json", "schema"}
 	r.NoError(document().validate([]byte(deploy("S", "1")), slices.Clone(in)...))
 	r.NoError(document().validate([]byte(`{"session_id":"S","kind":"question","title":"T","action_type":"other","action_details":{}}`), slices.Clone(in)...))

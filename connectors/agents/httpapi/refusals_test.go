@@ -13,7 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// scriptedNod is a nod that does as a test says and fails on any other call.
+// scriptedNod is a fake nod whose methods call functions of the test. It panics in a method for
+// which the test has set no function.
 type scriptedNod struct {
 	submit   func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error)
 	await    func(context.Context) (*schemas.Decision, error)
@@ -32,7 +33,7 @@ func (s scriptedNod) Withdraw(_ context.Context, session, id, _ string) (schemas
 	return s.withdraw(session, id)
 }
 
-// failingNod returns a nod whose every call runs f.
+// failingNod returns a fake nod on which every call returns the error of f.
 func failingNod(f func() error) scriptedNod {
 	return scriptedNod{
 		submit: func(context.Context, schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
@@ -47,16 +48,16 @@ func before(nod httpapi.Nod) func(*httpapi.Options) {
 	return func(o *httpapi.Options) { o.Agents[0].Nod = nod }
 }
 
-// each has one call for every route that needs a token.
+// each holds one call for every route that needs a token.
 var each = map[string]struct{ method, path, body string }{
 	"ask":      {"POST", "/api/v1/requests", deploy("S", "1")},
 	"await":    {"GET", "/api/v1/requests/S.1", ""},
 	"withdraw": {"DELETE", "/api/v1/requests/S.1", ""},
 }
 
-// Requests without a token, and requests that a web page could send, do not reach nod.
+// Calls without a valid token, and calls that a web page could make, do not reach nod.
 func TestWhoMayNotAsk(t *testing.T) {
-	r := fake(t, func(*httpapi.Options) {}) // a nil nod would panic
+	r := fake(t, func(*httpapi.Options) {}) // Agent.Nod is nil, so a call that reached it would panic
 	for name, c := range map[string]struct {
 		change func(*http.Request)
 		status int
@@ -155,7 +156,7 @@ func TestWhatIsNoRequest(t *testing.T) {
 func TestTheLongestRequestIsTaken(t *testing.T) {
 	r := start(t)
 	body := deploy("S", "1")
-	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // nod adds the agent's name
+	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // the API adds fields, such as the agent's name, for which 400 bytes are left
 	q := r.asks(body)
 	r.says(q, "allow_once")
 	r.Equal(schemas.Allowed, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
@@ -170,7 +171,7 @@ func TestNodsRefusals(t *testing.T) {
 			r := fake(t, before(failingNod(func() error { return fmt.Errorf("ask: %w", schemas.Errorf(code, "because")) })))
 			for what, call := range each {
 				if code == "CONFLICT" && what == "withdraw" {
-					continue // nod does not return it, nor does the document list it
+					continue // nod never refuses a withdrawal with CONFLICT, so the OpenAPI document does not list it
 				}
 				r.Equal("because", r.refused(r.does(call.method, call.path, call.body), status, code), what)
 			}
@@ -182,15 +183,15 @@ func TestNodsRefusals(t *testing.T) {
 
 func TestAPanicAllowsNothing(t *testing.T) {
 	r := fake(t, before(failingNod(func() error { panic("a fault") })))
-	for range 2 { // the server continues
+	for range 2 { // the server must go on after a panic
 		for what, call := range each {
 			r.NotContains(r.refused(r.does(call.method, call.path, call.body), 500, "INTERNAL_ERROR"), "a fault", what)
 		}
 	}
 }
 
-// A request whose id was made here is withdrawn if its caller may not have got that
-// id; a request with the caller's own id can be sent again.
+// If nod may have stored a request although the caller got an error, the request is withdrawn if
+// the API made its id. If the caller chose the id, the caller can send the request again.
 func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 	var asked, withdrawn []string
 	nod := failingNod(func() error { return schemas.Errorf(schemas.CodeUnavailable, "away") })
@@ -209,8 +210,7 @@ func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 	r.Equal(asked[1:], withdrawn)
 }
 
-// A request whose id was made here is also withdrawn if its caller leaves before nod
-// has replied.
+// A request whose id the API made is also withdrawn if its caller leaves before nod has replied.
 func TestAnAskerThatIsGoneBeforeItsReceipt(t *testing.T) {
 	reached, withdrawn := make(chan string, 1), make(chan string, 1)
 	nod := scriptedNod{

@@ -14,10 +14,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// withdrawWithin limits the withdrawal of a request whose caller never got its id.
+// withdrawWithin is how long withdrawUnseen tries to withdraw a request.
 const withdrawWithin = 5 * time.Second
 
-// ask sends a request to nod: 200 with its decision, or 202 with its receipt.
+// ask sends the request in the body to nod. It replies with 200 and the decision, or with 202
+// and the receipt if the request is pending.
 func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error {
 	body, err := s.readJSON(w, r, schemas.MaxRequestBytes)
 	if err != nil {
@@ -32,7 +33,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	d, receipt, err := agent.Nod.Submit(ctx, request)
 	switch {
 	case err != nil && !request.Rejoin && agents.MayBeOpen(err):
-		withdrawUnseen(ctx, agent.Nod, request) // the id was made here, and the caller never got it
+		withdrawUnseen(ctx, agent.Nod, request)
 		return err
 	case err != nil:
 		return err
@@ -45,27 +46,29 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, agent *Agent) error
 	return nil
 }
 
-// withCallTimeout returns a context for a call that does not wait for a person. It ends
-// after callWithin.
+// withCallTimeout returns a context for a call that does not wait for a person. The context
+// ends after callWithin.
 func (s *Server) withCallTimeout(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), callWithin)
 }
 
+// withdrawUnseen withdraws a request that nod may have stored although Submit failed. This
+// process made the request's id, and the caller never got it, so the caller could not ask again.
 func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
-	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its caller never got its id") // on an error it ends at its deadline
+	_, _ = nod.Withdraw(ctx, r.SessionID, r.PendingID, "its caller never got its id") // after an error the request ends at its deadline
 }
 
-// request parses a body. Fields that the body leaves out get defaults: a new id, the time,
-// the agent's name, the caller's machine and, for a caller on this machine, its user.
+// request parses a body. It sets fields that the body leaves out: a new id, the time, the
+// agent's name, the caller's machine and, for a caller on this machine, this process's user.
 func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Request, error) {
 	var request schemas.Request
 	whole, named := withDefaults(body)
 	if err := schemas.Decode(whole, &request); err != nil {
 		return request, err
 	}
-	// An id from the caller may have been sent before; an id made here was not.
+	// The caller may have sent a request under its own id before. An id made here is new.
 	request.Rejoin = named
 	if request.AgentName == "" {
 		request.AgentName = agent.Name
@@ -80,9 +83,9 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 	return request, nil
 }
 
-// withDefaults adds to body the fields that a caller may leave out, and reports
-// whether body named an id. It changes no other byte, so that Decode still refuses
-// ambiguous JSON.
+// withDefaults adds the missing fields of fieldsWithDefaults to body, and reports whether body
+// had a pending_id. It keeps all bytes of body, so that Decode can still refuse ambiguous
+// JSON, such as a field that is given twice.
 func withDefaults(body []byte) (whole []byte, named bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
@@ -108,8 +111,9 @@ func withDefaults(body []byte) (whole []byte, named bool) {
 	return append([]byte(text), rest...), named
 }
 
-// clientHost returns the machine of a caller, and whether it is this one. Behind a
-// proxy the machine is unknown.
+// clientHost returns the name of the caller's machine, and whether that is this machine. For
+// another machine the name is its IP address. Behind a proxy it is "elsewhere", because the
+// caller's machine is unknown.
 func (s *Server) clientHost(r *http.Request) (host string, here bool) {
 	ip, _, err := net.SplitHostPort(r.RemoteAddr)
 	switch {
@@ -121,8 +125,8 @@ func (s *Server) clientHost(r *http.Request) (host string, here bool) {
 	return ip, false
 }
 
-// await replies with the decision of a request, or with 204 if there is none within
-// the caller's wait.
+// await replies with 200 and the decision about a request, or with 204 if the request is still
+// pending at the end of the caller's wait.
 func (s *Server) await(w http.ResponseWriter, r *http.Request, agent *Agent) error {
 	session, id, err := requestKey(r)
 	if err != nil {
@@ -158,7 +162,7 @@ func parseWait(r *http.Request) (time.Duration, error) {
 	return wait, nil
 }
 
-// withdraw withdraws a request: 200 with its decision.
+// withdraw withdraws a request, and replies with 200 and the request's decision.
 func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) error {
 	session, id, err := requestKey(r)
 	if err != nil {
@@ -178,8 +182,8 @@ func (s *Server) withdraw(w http.ResponseWriter, r *http.Request, agent *Agent) 
 	return nil
 }
 
-// requestKey returns the ids of the session and the request that a path names:
-// /ID?session_id=SESSION, or /SESSION.ID as in the Location header.
+// requestKey returns the session's and the request's ids from a URL that ends in
+// /ID?session_id=SESSION or, as in the Location header, in /SESSION.ID.
 func requestKey(r *http.Request) (session, id string, err error) {
 	session, id = r.URL.Query().Get("session_id"), r.PathValue("id")
 	if both, rest, ok := strings.Cut(id, "."); ok && session == "" {

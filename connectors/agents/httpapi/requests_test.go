@@ -103,7 +103,7 @@ func TestAnIdIsForOneRequest(t *testing.T) {
 	r.Len(r.pending(), 1)
 }
 
-// Another agent's request is reported like an unknown one.
+// An agent that names another agent's request gets the same error as for an unknown request.
 func TestAnotherAgentsRequestIsNotFound(t *testing.T) {
 	r := start(t)
 	r.asks(deploy("S", "1"))
@@ -117,7 +117,7 @@ func TestAnotherAgentsRequestIsNotFound(t *testing.T) {
 	r.Equal("local", r.pending()[0].Agent)
 }
 
-// A caller that leaves while it waits changes nothing.
+// If a caller leaves while it waits for a decision, the request stays pending.
 func TestACallerThatIsGoneLeavesTheRequestOpen(t *testing.T) {
 	r := start(t)
 	q := r.asks(deploy("S", "1"))
@@ -142,7 +142,7 @@ func TestNodIsRestartedMidWait(t *testing.T) {
 	waits := r.later("GET", "/api/v1/requests/S.1"+wait, "")
 	hangs := r.later("GET", "/api/v1/requests/S.1"+wait, "")
 	r.down()
-	asked := r.later("GET", "/api/v1/requests/S.1"+wait, "") // while nod is away
+	asked := r.later("GET", "/api/v1/requests/S.1"+wait, "") // while nod does not run
 	r.up()
 	r.says(q, "allow_once")
 	for _, got := range []func() answer{waits, hangs, asked} {

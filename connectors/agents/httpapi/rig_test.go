@@ -27,18 +27,19 @@ const (
 	adaToken   = "the-token-of-ada"
 )
 
-// waitAtMost is how long a test waits for events without a notification, and tick
-// how often it checks.
+// waitAtMost is how long a test waits for a condition that it has to poll, and tick is how
+// often it polls.
 const (
 	waitAtMost = time.Minute
 	tick       = 20 * time.Millisecond
 )
 
-// The settings let Ann answer at the terminal, and a rule allow one tool.
+// settings lets Ann answer at the terminal, and has rules that allow one tool and deny another.
 const settings = `{"permissions": {"allow": ["Lookup"], "deny": ["Forbidden"]},
 	"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "terminal", "user_id": "ann"}]}]}}`
 
-// rig is a whole nod in this process with its HTTP API.
+// rig is a whole nod with its HTTP API, in the test's process. The test acts as the agents and
+// as Ann.
 type rig struct {
 	*require.Assertions
 	t     *testing.T
@@ -88,7 +89,8 @@ func (r *rig) open(o httpapi.Options) {
 	})
 }
 
-// fake starts the API without a nod; change sets the agents' Nod.
+// fake starts the API for one agent, local, without a nod. change alters the options, such as
+// the agent's Nod.
 func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	t.Helper()
 	t.Parallel()
@@ -103,7 +105,7 @@ func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	return r
 }
 
-// up starts nod with the data stored before.
+// up starts nod with the data that it has stored in r.dir before.
 func (r *rig) up() {
 	r.t.Helper()
 	var err error
@@ -134,7 +136,8 @@ func (r *rig) down() {
 	r.nod, r.conns = nil, nil
 }
 
-// quiet discards the expected log output. NOD_TEST_LOG=1 shows it.
+// quiet returns a logger that discards everything, or that writes to stderr if NOD_TEST_LOG is
+// set.
 func quiet() *slog.Logger {
 	if os.Getenv("NOD_TEST_LOG") != "" {
 		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -148,7 +151,7 @@ type answer struct {
 	body   string
 }
 
-// does makes a call as the agent local, unless change alters it.
+// does makes an HTTP call with the token of the agent local, unless change replaces it.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
 	got, err := r.tries(r.ctx, method, path, body, change...)
@@ -181,7 +184,7 @@ func header(name, value string) func(*http.Request) {
 
 func asAda(r *http.Request) { r.Header.Set("Authorization", "Bearer "+adaToken) }
 
-// later starts a call, and returns a function that waits for its response.
+// later starts an HTTP call, and returns a function that waits for the response.
 func (r *rig) later(method, path, body string, change ...func(*http.Request)) func() answer {
 	got := make(chan answer, 1)
 	go func() {
@@ -203,13 +206,13 @@ func (r *rig) later(method, path, body string, change ...func(*http.Request)) fu
 	}
 }
 
-// deploy returns a unique request that no rule decides.
+// deploy returns a request that no rule decides and that is identical to no other request.
 func deploy(session, id string) string {
 	return `{"session_id":"` + session + `","pending_id":"` + id + `","kind":"tool_call","title":"Use Deploy","tool_name":"Deploy",` +
 		`"action_type":"other","action_details":{"to":"production","for":"` + id + `"}}`
 }
 
-// asks sends a request that waits for a person.
+// asks sends a request, which must become pending, and returns its receipt.
 func (r *rig) asks(body string) schemas.Receipt {
 	r.t.Helper()
 	got := r.does("POST", "/api/v1/requests", body)
@@ -220,7 +223,7 @@ func (r *rig) asks(body string) schemas.Receipt {
 	return receipt
 }
 
-// decision returns the decision in a response with status 200.
+// decision returns the decision in a response, whose status must be 200.
 func (r *rig) decision(got answer) schemas.Decision {
 	r.t.Helper()
 	r.Equal(http.StatusOK, got.status, got.body)
@@ -229,7 +232,8 @@ func (r *rig) decision(got answer) schemas.Decision {
 	return d
 }
 
-// refused checks status and code, and returns the error's one line.
+// refused checks that a response is an error with this status and code, and returns the
+// error's message, which must be one line.
 func (r *rig) refused(got answer, status int, code schemas.Code) string {
 	r.t.Helper()
 	r.Equal(status, got.status, got.body)
@@ -240,7 +244,7 @@ func (r *rig) refused(got answer, status int, code schemas.Code) string {
 	return e.Message
 }
 
-// says makes Ann answer.
+// says makes Ann answer the request of receipt q with an option.
 func (r *rig) says(q schemas.Receipt, option string) {
 	r.t.Helper()
 	_, err := r.desk.Answer(r.ctx, schemas.Answer{
@@ -256,7 +260,7 @@ func (r *rig) pending() []schemas.Prompt {
 	return all
 }
 
-// pends waits for the one pending request of a session.
+// pends waits until a session has exactly one pending request, and returns its prompt.
 func (r *rig) pends(session string) (p schemas.Prompt) {
 	r.t.Helper()
 	r.Eventually(func() bool {

@@ -14,13 +14,12 @@ import (
 
 type route struct {
 	method, path string
-	// serve answers the call or returns an error. An open route needs no token: its
-	// agent is nil.
-	open  bool
+	open         bool // calls need no token; serve gets a nil *Agent
+	// serve writes the response, or returns an error and writes nothing.
 	serve func(http.ResponseWriter, *http.Request, *Agent) error
 }
 
-// routes returns all endpoints except the hook's, whose refusals have another format.
+// routes returns all endpoints except hookPath, which has refusals in another format.
 func (s *Server) routes() []route {
 	return []route{
 		{"POST", "/api/v1/requests", false, s.ask},
@@ -30,7 +29,7 @@ func (s *Server) routes() []route {
 	}
 }
 
-// hookPath is the path for the input of Claude Code's hooks.
+// hookPath is the path to which Claude Code's HTTP hooks post their input.
 const hookPath = "/api/v1/hooks/claude-code"
 
 func (s *Server) handler() http.Handler {
@@ -46,8 +45,8 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// call serves one HTTP request. It checks where the request comes from and its token,
-// and replies even after a panic.
+// call serves one HTTP request: it refuses web pages, checks the token, and calls the route. It
+// replies even if the route returns an error or panics.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -71,7 +70,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, route route) {
 	}
 }
 
-// refusal is an error whose HTTP status differs from the default of its error code.
+// refusal is an error with its own HTTP status, which replaces the status for its error code.
 type refusal struct {
 	status int
 	error
@@ -79,8 +78,9 @@ type refusal struct {
 
 func (r refusal) Unwrap() error { return r.error }
 
-// refuseWebPage refuses requests that a browser page could send: they have an Origin
-// header, or a host name of the page that resolves to this machine.
+// refuseWebPage returns an error for a request that a web page may have sent: it has an Origin
+// or Sec-Fetch-Site header of a page, or its host name is not this server's (see
+// httpserve.Address.Answers).
 func (s *Server) refuseWebPage(r *http.Request) error {
 	site := r.Header.Get("Sec-Fetch-Site")
 	switch {
@@ -92,7 +92,8 @@ func (s *Server) refuseWebPage(r *http.Request) error {
 	return nil
 }
 
-// authenticate returns the agent that the request's token belongs to.
+// authenticate returns the agent of the request's bearer token. Without a valid token it
+// returns an error with code UNAUTHORIZED.
 func (s *Server) authenticate(r *http.Request) (*Agent, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	agent := s.agent(strings.TrimSpace(token))
@@ -102,8 +103,9 @@ func (s *Server) authenticate(r *http.Request) (*Agent, error) {
 	return agent, nil
 }
 
-// readJSON returns the body, of at most limit bytes. Its content type must be JSON,
-// which a form in a web page cannot send.
+// readJSON returns the body of r. It returns an error if the body is longer than limit bytes,
+// does not arrive within BodyWithin, or has a content type other than application/json, which
+// a form in a web page cannot send.
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, refusal{http.StatusUnsupportedMediaType, schemas.Errorf(schemas.CodeBadRequest, "the Content-Type must be application/json")}
@@ -120,10 +122,10 @@ func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64) (
 	case err != nil:
 		return nil, refusal{http.StatusRequestTimeout, schemas.Errorf(schemas.CodeBadRequest, "the body did not arrive whole in time")}
 	}
-	return body, conn.SetReadDeadline(time.Time{}) // the caller may wait long for the answer
+	return body, conn.SetReadDeadline(time.Time{}) // from here on the caller may wait long for a decision
 }
 
-// refuse replies with err as nod's error message.
+// refuse replies with err as a nod error in JSON, and with the HTTP status for its code.
 func (s *Server) refuse(w http.ResponseWriter, err error) {
 	var own *schemas.Error
 	if !errors.As(err, &own) {
@@ -170,11 +172,11 @@ func reply(w http.ResponseWriter, status int, v any) {
 }
 
 func send(w http.ResponseWriter, status int, data []byte) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // on an error the client ends the connection itself
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // after an error a slow client is not cut off
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // the reader may be gone
+	_, _ = w.Write(append(data, '\n')) // the caller may be gone
 }

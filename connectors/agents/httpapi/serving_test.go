@@ -36,8 +36,8 @@ func TestStoppingAnswersWhoWaits(t *testing.T) {
 	r.NoError(<-r.api.Done())
 }
 
-// The server gives up on a body that does not arrive whole, but not on a caller
-// that waits long.
+// The server refuses a request whose body does not arrive within BodyWithin. A caller may wait
+// longer than that for a decision.
 func TestASlowBody(t *testing.T) {
 	const slow = 300 * time.Millisecond
 	r := fake(t, func(o *httpapi.Options) {
@@ -89,7 +89,8 @@ func TestWhereItMayListen(t *testing.T) {
 	require.ErrorContains(t, err, "--listen", "another port would not be the one that agents are told")
 }
 
-// A request through a proxy does not count as one from this machine.
+// A request that comes through a proxy on this machine does not count as a request from this
+// machine.
 func TestBehindAProxyNobodyIsHere(t *testing.T) {
 	asked := make(chan schemas.Request, 1)
 	r := fake(t, func(o *httpapi.Options) {

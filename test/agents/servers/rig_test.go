@@ -1,6 +1,6 @@
-// Package servers_test runs real agent programs with a fake model and a whole nod. It
-// costs no tokens and changes nothing else on the machine. It needs the programs, so it
-// runs only on demand:
+// Package servers_test runs real agent programs as servers, with a fake model and a whole nod.
+// It costs no tokens, and changes no other files of its user. It installs the programs from npm,
+// so its tests are skipped unless NOD_TEST_AGENTS names a directory for them:
 //
 //	NOD_TEST_AGENTS=$HOME/.cache/nod-agents go test -v -timeout 30m ./test/agents/servers
 package servers_test
@@ -31,7 +31,8 @@ import (
 
 const patience = time.Minute
 
-// program returns the path of a real agent. It skips the test unless it is asked for.
+// program returns the path of a real agent program. It skips the test if NOD_TEST_AGENTS is not
+// set.
 func program(t *testing.T, agent npm.Agent) string {
 	t.Helper()
 	dir := os.Getenv(npm.OptIn)
@@ -53,7 +54,7 @@ func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	c.Stderr = &errs
 	require.NoError(t, c.Start())
 	t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM) // it may have ended
+		_ = c.Process.Signal(syscall.SIGTERM) // the process may have ended
 		_ = c.Wait()
 		if t.Failed() {
 			t.Logf("%s said: %s", c, &errs)
@@ -70,7 +71,7 @@ func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	return ""
 }
 
-// nodProcess is a nod that runs for this test alone.
+// nodProcess is a nod that runs for one test: its program and its data directory.
 type nodProcess struct{ path, dir string }
 
 func startNod(t *testing.T) nodProcess {
@@ -88,7 +89,7 @@ func (n nodProcess) command(args ...string) *exec.Cmd {
 	return c
 }
 
-// pending waits for a session's pending request, and returns it.
+// pending waits until a session has a pending request, and returns the request.
 func (n nodProcess) pending(t *testing.T, session string) (one schemas.Request) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -120,15 +121,15 @@ func post(t *testing.T, url string, body, into any) {
 	}
 }
 
-// model is a language model with the API that most programs use. It asks for one
-// command, and ends its turn when it gets the result.
+// model is a fake language model with OpenAI's Chat Completions and Responses APIs. It calls the
+// agent's shell tool with one command, and ends its turn when it gets the result.
 type model struct {
 	url     string
 	results chan string
 
 	mu      sync.Mutex
 	command string
-	where   string // the command's directory, if the API has a field for it
+	where   string // the directory that the model names for the command in the Responses API
 }
 
 func newModel(t *testing.T) *model {
@@ -145,7 +146,7 @@ func (m *model) runs(command string) {
 	m.command = command
 }
 
-// heard waits for the command's result, as the model gets it.
+// heard waits for the command's result and returns it as the agent sent it to the model.
 func (m *model) heard(t *testing.T) string {
 	t.Helper()
 	select {
@@ -174,7 +175,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	arguments, _ := json.Marshal(map[string]string{"command": m.command, "description": "Does it"}) // strings can always be encoded
+	arguments, _ := json.Marshal(map[string]string{"command": m.command, "description": "Does it"}) // strings can always be encoded as JSON
 	m.mu.Unlock()
 	says, ends := map[string]any{"role": "assistant", "content": "ok"}, "stop"
 	switch last := asked.Messages[len(asked.Messages)-1]; {
@@ -188,13 +189,13 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, c := range []map[string]any{{"index": 0, "delta": says}, {"index": 0, "delta": map[string]any{}, "finish_reason": ends}} {
-		data, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []any{c}}) // this too
+		data, _ := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []any{c}}) // cannot fail: all values can be encoded
 		_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
 	}
 	_, _ = io.WriteString(w, "data: [DONE]\n\n")
 }
 
-// responds is the model with the Responses API, which Codex uses.
+// responds serves the Responses API, which Codex uses.
 func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Input []struct {
@@ -207,7 +208,7 @@ func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	arguments, _ := json.Marshal(map[string]string{"cmd": m.command, "workdir": m.where}) // strings can always be encoded
+	arguments, _ := json.Marshal(map[string]string{"cmd": m.command, "workdir": m.where}) // strings can always be encoded as JSON
 	m.mu.Unlock()
 	item := map[string]any{"type": "function_call", "id": "f", "call_id": "call_1", "name": "exec_command", "arguments": string(arguments)}
 	if last := asked.Input[len(asked.Input)-1]; last.Type == "function_call_output" {
@@ -219,7 +220,7 @@ func (m *model) responds(w http.ResponseWriter, r *http.Request) {
 	for _, e := range []map[string]any{
 		{"type": "response.created", "response": response}, {"type": "response.output_item.done", "item": item}, {"type": "response.completed", "response": response},
 	} {
-		data, _ := json.Marshal(e) // this too
+		data, _ := json.Marshal(e) // cannot fail: all values can be encoded
 		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e["type"], data)
 	}
 }

@@ -1,11 +1,16 @@
 // Package golden replays transcripts in the tests of agent connectors.
 //
-// Each line of a transcript has the form SIDE: TEXT. It sends TEXT to that side as
-// input. If the line begins with >, TEXT is the next text that the side must receive.
-// The side nod is a fake nod: "> nod" is the request that it gets, "nod" decides the
-// oldest pending request, "nod fails" refuses it, and "> withdrawn" and "> passed" are
-// the withdrawals and host resolutions that it gets. A line that begins with # is a
-// comment.
+// A line SIDE: TEXT makes that side send TEXT to the connector. A line > SIDE: TEXT
+// requires that TEXT is the next text that the side receives. Sides are the programs that
+// the connector connects, and a fake nod:
+//
+//   - "> nod" is the next request to nod, in JSON, with the zero time;
+//   - "nod" decides the oldest pending request with the decision TEXT;
+//   - "nod fails" refuses that request with the error TEXT;
+//   - "> withdrawn" is the reason of the next withdrawal;
+//   - "> passed" is the next call of HostResolved.
+//
+// A line that begins with # is a comment.
 package golden
 
 import (
@@ -24,20 +29,21 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// waitAtMost is how long a test waits for any event.
+// waitAtMost is how long a test waits for the next event.
 const waitAtMost = time.Minute
 
-// Side is one of the programs that the connector connects.
+// Side is one of the programs that the connector connects, played by the test.
 type Side struct {
+	// Says sends text to the connector as this program's output.
 	Says func(text string)
-	// Hears returns the next text that the side receives; it fails the test if
-	// there is none.
+	// Hears returns the next text that the connector sends to this program. It fails the
+	// test if there is none.
 	Hears func() string
-	// JSON is true if the received texts may have their JSON members in any order.
+	// JSON makes Replay compare received texts as JSON instead of byte for byte.
 	JSON bool
 }
 
-// Files runs a test for each transcript in testdata.
+// Files runs a subtest for each transcript, which is a file testdata/*.txt.
 func Files(t *testing.T, test func(t *testing.T, transcript string)) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	require.NoError(t, err)
@@ -51,8 +57,8 @@ func Files(t *testing.T, test func(t *testing.T, transcript string)) {
 	}
 }
 
-// Replay plays a transcript. It fails the test if a line does not match, or if nod has
-// received more than the transcript says.
+// Replay plays a transcript. It fails the test if a line does not match, or if nod
+// received a request or a withdrawal that the transcript does not have.
 func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 	t.Helper()
 	for line := range strings.SplitSeq(transcript, "\n") {
@@ -76,15 +82,15 @@ func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 	assert.Empty(t, nod.withdrawn, "no other withdrawal")
 }
 
-// Nod is a fake nod that decides as a transcript says. It implements agents.Asker
-// and hook.Nod.
+// Nod is a fake nod that decides requests as a transcript says. It implements
+// agents.Asker and hook.Nod.
 type Nod struct {
 	asks              chan *pendingAsk
 	withdrawn, passed chan string
 	open              []*pendingAsk
 }
 
-// NewNod returns a Nod without requests.
+// NewNod returns a fake nod without requests.
 func NewNod() *Nod {
 	return &Nod{asks: make(chan *pendingAsk, 100), withdrawn: make(chan string, 100), passed: make(chan string, 100)}
 }
@@ -99,7 +105,7 @@ type answer struct {
 	err      error
 }
 
-// Ask waits for the transcript's decision or the end of ctx.
+// Ask waits until the transcript decides r or ctx ends.
 func (n *Nod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	a := &pendingAsk{r, make(chan answer, 1)}
 	n.asks <- a
@@ -112,7 +118,7 @@ func (n *Nod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, err
 	}
 }
 
-// Withdraw reports the reason to the transcript.
+// Withdraw passes the reason to the transcript's next "> withdrawn".
 func (n *Nod) Withdraw(_ context.Context, _, _, reason string) error {
 	n.withdrawn <- reason
 	return nil
@@ -123,15 +129,14 @@ func (n *Nod) Detach(context.Context, string, string, string) error {
 	return schemas.Errorf(schemas.CodeInternal, "transcripts do not support Detach")
 }
 
-// HostResolved reports p to the transcript.
+// HostResolved passes p to the transcript's next "> passed".
 func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	data, err := schemas.Encode(p)
 	n.passed <- string(data)
 	return err
 }
 
-// playLine plays a line of the side nod. It returns false if the line belongs to
-// another side.
+// playLine plays a line about nod. It returns false if the line is about another side.
 func (n *Nod) playLine(t *testing.T, who, text string) bool {
 	t.Helper()
 	switch who {
@@ -161,7 +166,8 @@ func (n *Nod) playLine(t *testing.T, who, text string) bool {
 	return true
 }
 
-// Next returns the next value, and fails the test if there is none in time.
+// Next receives a value from the channel. It fails the test if none comes within
+// waitAtMost.
 func Next[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
@@ -175,7 +181,7 @@ func Next[T any](t *testing.T, from <-chan T) T {
 
 var random = regexp.MustCompile(`^[a-z0-9]{16}$`)
 
-// encodeStable encodes a request without the parts that differ in each run.
+// encodeStable encodes a request with the zero time, and with "random" for a random id.
 func encodeStable(t *testing.T, r schemas.Request) string {
 	assert.WithinDuration(t, time.Now(), r.CreatedAt, waitAtMost)
 	r.CreatedAt = time.Time{}

@@ -1,4 +1,4 @@
-// Package npm installs real agents for tests.
+// Package npm installs real agent programs for tests.
 package npm
 
 import (
@@ -8,23 +8,23 @@ import (
 	"path/filepath"
 )
 
-// OptIn is the environment variable that names the directory for agents. If it is not
-// set, tests with real agents are skipped.
+// OptIn is the environment variable that names the directory for agent programs. If it is not
+// set, tests that need such programs are skipped.
 const OptIn = "NOD_TEST_AGENTS"
 
-// Agent is a program of an npm package, in one version.
+// Agent is an agent program in one version of its npm package. Name is nod's name for it.
 type Agent struct {
 	Name, Package, Version, Program string
 }
 
-// The agents that are not among the hosts of package hook.
+// The versions of the agents that tests use without a hook.
 var (
 	OpenCode = Agent{"opencode", "opencode-ai", "1.18.33", "opencode"}
 	Codex    = Agent{"codex", "@openai/codex", "0.169.0", "codex"}
 )
 
-// In returns the path of the agent's program. The first use installs it in its own
-// directory below dir, which is kept.
+// In returns the path of the agent's program. If it is not installed, In installs it into a
+// directory of its own below dir, where later runs find it.
 func (a Agent) In(dir string) (string, error) {
 	dir = filepath.Join(dir, a.Name+"-"+a.Version)
 	path := filepath.Join(dir, "node_modules", ".bin", a.Program)
