@@ -8,7 +8,7 @@ import (
 )
 
 // The hook events of Copilot CLI that nod handles. userPromptSubmitted resolves no
-// request, because a sub-agent of the last prompt may still run.
+// request, because a sub-agent of the last prompt may still wait for its requests.
 const (
 	copilotRequest = "permissionRequest"
 	copilotPrompt  = "userPromptSubmitted"
@@ -37,8 +37,9 @@ func Copilot() Host {
 
 type copilot struct{}
 
-// Read parses an input, which does not name its event. An input that is not plainly one
-// of the two signals counts as a permission request.
+// Read parses an input. Copilot CLI does not name the event: an input is a signal if it
+// has a reason or a prompt but no field of a tool call; any other input is a permission
+// request.
 func (copilot) Read(input []byte) (Call, error) {
 	call := Call{Event: copilotRequest}
 	var in struct {
@@ -73,9 +74,9 @@ func (copilot) Read(input []byte) (Call, error) {
 	return call, nil
 }
 
-// Reply refuses if Copilot CLI should ask its user: without a decision Copilot
-// applies its own rules, and with --allow-all-tools those run the call. Copilot
-// takes exit code 2 as a refusal.
+// Reply refuses if the effect is AskHost: without a decision, Copilot CLI applies its own
+// rules, which with --allow-all-tools run the call. Copilot CLI takes exit code 2 as a
+// refusal.
 func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Copilot CLI")
 	refusal := map[string]string{"behavior": "deny", "message": v.Reason}
