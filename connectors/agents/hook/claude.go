@@ -122,9 +122,9 @@ func (r claudeRule) String() string {
 	return r.ToolName + "(" + r.RuleContent + ")"
 }
 
-// maxRules is the most suggestions that one request offers. maxRuleName limits the text
-// of a suggestion's rules, in bytes: a suggestion with a longer text cannot be shown in
-// full and is not offered.
+// maxRules limits the number of suggestions that one request offers. maxRuleName limits
+// the text of a suggestion's rules, in bytes: a suggestion with a longer text cannot be
+// shown in full and is not offered.
 const (
 	maxRules    = 3
 	maxRuleName = 200

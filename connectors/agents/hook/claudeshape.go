@@ -21,7 +21,7 @@ type claudeInput struct {
 	ToolName    string          `json:"tool_name"`
 	ToolInput   json.RawMessage `json:"tool_input"`
 	ToolUseID   string          `json:"tool_use_id"`
-	AgentID     string          `json:"agent_id"` // the sub-agent's
+	AgentID     string          `json:"agent_id"` // the sub-agent's id
 	PromptID    string          `json:"prompt_id"`
 	Transcript  string          `json:"transcript_path"`
 	Suggestions json.RawMessage `json:"permission_suggestions"`

@@ -16,7 +16,7 @@ const (
 )
 
 // Copilot describes GitHub's Copilot CLI. Its permission hook runs for every call
-// except reads, before Copilot's own rules. Copilot reads every file in its hooks
+// except file reads, before Copilot's own rules. Copilot reads every file in its hooks
 // directory, so nod's hooks have a file of their own.
 func Copilot() Host {
 	return Host{
@@ -65,7 +65,7 @@ func (copilot) Read(input []byte) (Call, error) {
 	if in.ToolInput == nil { // some events have toolArgs instead
 		in.ToolInput = in.ToolArgs
 	}
-	var text string // models also write arguments as an object inside a string
+	var text string // some models write the arguments as a string that holds the JSON object
 	if json.Unmarshal(in.ToolInput, &text) == nil {
 		in.ToolInput = json.RawMessage(text)
 	}

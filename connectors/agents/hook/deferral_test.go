@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Lines of Claude Code's transcripts, with only the fields that nod reads.
+// Shortened lines of Claude Code's transcripts.
 const (
 	printed  = `{"parentUuid":null,"isSidechain":false,"promptId":"p1","type":"user","message":{"role":"user","content":"go on"},"promptSource":"sdk","entrypoint":"sdk-cli"}` + "\n"
 	typed    = `{"parentUuid":null,"isSidechain":false,"promptId":"p1","type":"user","message":{"role":"user","content":"go on"},"promptSource":"typed","entrypoint":"sdk-cli"}` + "\n"

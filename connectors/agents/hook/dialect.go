@@ -56,8 +56,8 @@ type Call struct {
 	// HostAsks is true if the host asks its own user while the hook runs.
 	HostAsks bool
 	// Turn reads the host's transcript and classifies the call's turn, which decides
-	// whether the host can end its run and repeat the call later. Later results may
-	// differ. Turn is nil if the host can never repeat the call.
+	// whether the host can end its run and repeat the call later. The result may change
+	// while the transcript grows. Turn is nil if the host can never repeat the call.
 	Turn func() Turn
 	// Stopped reports whether, by the host's transcript, the user has stopped the agent
 	// since the call was made. It is nil if the host then ends its hook itself, or if
@@ -65,8 +65,8 @@ type Call struct {
 	Stopped func() bool
 	// Signal is true if the input is not a call but a report that the host has moved
 	// on. HostResolved then describes the requests that the host no longer waits for.
-	// If HostResolved has no Reason, the hook sends nothing to nod. It is installed
-	// because every run of a hook also withdraws the requests of hooks that died.
+	// If HostResolved has no Reason, the hook sends nothing to nod: it is installed for
+	// that event because every run of a hook also withdraws the requests of dead hooks.
 	Signal       bool
 	HostResolved schemas.HostResolved
 

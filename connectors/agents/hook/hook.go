@@ -53,7 +53,8 @@ type Options struct {
 	// request if the process dies; it may be nil. Waits is called before the request is
 	// sent, and unregister, possibly twice, once the process no longer waits.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
-	// Stderr gets one line about each failure, never the content of a request.
+	// Stderr gets one line about each failure, never the content of a request; it may be
+	// nil.
 	Stderr io.Writer
 }
 
@@ -98,9 +99,9 @@ var (
 
 // Run answers one input of host's hook and returns the process's exit code. It always
 // writes exactly one JSON object to stdout, even after a panic, and an allow only after
-// nod allowed this very call. It stops waiting when ctx ends (see Lifetime), and
-// withdraws its request, or at its own deadline (see Options.HostTimeout), and detaches
-// its request.
+// nod allowed this very call. When ctx ends (see Lifetime), it denies the call and
+// withdraws its request. At its own deadline (see Options.HostTimeout), it denies the
+// call and detaches its request.
 func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, connect Connect, o Options) (exit int) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.deadline(), errDeadline)
 	defer cancel()
@@ -204,8 +205,8 @@ func (h *run) dial(ctx context.Context) (Nod, error) {
 	return nod, err
 }
 
-// reportResolved tells nod that the host moved on. If that fails, the request ends
-// at its deadline.
+// reportResolved tells nod that the host has moved on. If that fails, the requests that
+// the host no longer waits for end at their deadlines.
 func (h *run) reportResolved(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()

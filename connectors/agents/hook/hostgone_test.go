@@ -36,8 +36,8 @@ func stops(t *testing.T, transcript string, lines ...string) {
 	require.NoError(t, f.Close())
 }
 
-// Gemini CLI lets the hook run on when the user stops the agent: the hook notices the stop
-// and withdraws its request.
+// When the user stops Gemini CLI, it lets the hook run on. The hook finds the stop in the
+// transcript and withdraws its request.
 func TestAStoppedGeminiWithdraws(t *testing.T) {
 	stdin, transcript := geminiCall(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -92,8 +92,8 @@ func TestAnAllowThatNobodyReadIsTold(t *testing.T) {
 	}
 }
 
-// A hook records that it waits before it asks. It removes the record before it writes
-// the decision to its host; if there is none, after it has replied and withdrawn.
+// Before it asks, a hook records that it waits. It removes this entry before it writes the
+// decision to its host or, without a decision, after it has replied.
 func TestAHookSaysWhileItWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(context.Context, schemas.Request) (schemas.Decision, error)

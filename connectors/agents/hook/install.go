@@ -16,8 +16,8 @@ import (
 
 // InstallOptions describe an installation of a hook.
 type InstallOptions struct {
-	// Settings is the file to change. If it is empty, the file is the host's own: in
-	// the current directory's project if Project is set, else in the user's home.
+	// Settings is the file to change. If it is empty, the file is the host's own: that of
+	// the project in the current directory if Project is true, else that of the user.
 	Settings  string
 	Project   bool
 	Strict    bool // check every tool call, not only those that the host would ask about
@@ -27,7 +27,8 @@ type InstallOptions struct {
 	// may run hooks without a PATH. It should stay valid after an upgrade of nod.
 	// Uninstall does not need Program.
 	Program string
-	// HostVersion is the version of the host that reads the file; empty if unknown.
+	// HostVersion is the version of the host that reads the file. If it is empty, the
+	// version is unknown, and no event of Setup.Newer is added.
 	HostVersion string
 	// Args are extra arguments of the hook command, such as --on-unavailable deny.
 	Args []string
@@ -159,9 +160,10 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 
 const timeoutFlag = "--host-timeout"
 
-// ownCommand returns a function that reports whether Install wrote a command for host: it
-// begins with a program named nod, at any path, and `hook NAME`, or holds `hook NAME
-// --host-timeout`. What follows does not matter, because earlier versions wrote no orBlock.
+// ownCommand returns a function that reports whether Install wrote a command for host. The
+// command begins with a program named nod, at any path, and `hook NAME`, or it runs `hook
+// NAME --host-timeout` with any program. It need not end with orBlock, which earlier
+// versions did not write.
 func ownCommand(host Host) func(command string) bool {
 	call := `\s+hook\s+` + regexp.QuoteMeta(host.Name)
 	named := regexp.MustCompile(`^(?:'(?:[^']|'\\'')*[/\\]nod(?:\.exe)?'|"[^"]*[/\\]nod(?:\.exe)?"|(?:\S*[/\\])?nod(?:\.exe)?)` + call + `(?:\s|$)`)

@@ -28,13 +28,14 @@ func group(host, timeout string) string {
 // its hook fails.
 const orBlock = ` || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2`
 
-// gate returns group's list with a hook that blocks the call if nod is missing.
+// gate returns the same list as group, except that its hook blocks the call if nod is
+// missing.
 func gate(host, timeout string) string {
 	return strings.Replace(group(host, timeout), "86400s", "86400s"+orBlock, 1)
 }
 
-// signals returns the JSON members of events that only report that the host has moved on,
-// each with nod's hook and after a comma.
+// signals returns a comma and a JSON member for each event, with nod's hook. The events only
+// report that the host has moved on.
 func signals(host, timeout string, events ...string) string {
 	all := ""
 	for _, event := range events {
@@ -47,8 +48,8 @@ func claudeSignals() string {
 	return signals("claude-code", "10", "PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd")
 }
 
-// TestANewSignalIsForHostsThatKnowIt: an older Claude Code ignores a settings file with
-// an unknown event, with the user's own rules, so the event is not installed for it.
+// TestANewSignalIsForHostsThatKnowIt: an older Claude Code ignores the whole settings file,
+// also the user's own rules, if it holds an unknown event. Install then leaves the event out.
 func TestANewSignalIsForHostsThatKnowIt(t *testing.T) {
 	const event = "PostToolUseFailure"
 	for version, known := range map[string]bool{"2.1.197": true, "2.1.329": true, "3.0.0": true, "2.1.9": false, "2.0.200": false, "": false, "new": false} {

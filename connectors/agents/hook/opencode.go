@@ -25,8 +25,8 @@ const openCodeSetting = "permission"
 type askRules [][2]string
 
 var (
-	// askEffects covers OpenCode's own tools that do more than read. For the others,
-	// OpenCode's defaults apply.
+	// askEffects covers OpenCode's tools that run commands, change files or use the
+	// network. For its other tools, OpenCode's defaults apply.
 	askEffects = askRules{{"bash", "ask"}, {"edit", "ask"}, {"webfetch", "ask"}, {"websearch", "ask"}}
 	// askAll covers all tools, also those of MCP servers, except questions, which are not
 	// permissions.
@@ -118,8 +118,8 @@ func parseJSONC(path string, data []byte) (*document, error) {
 }
 
 // withAskRules returns the file with nod's setting, which it adds as the first member if
-// there is no permission setting. If strict is true, it replaces nod's setting that is
-// not strict. It keeps any other permission setting and returns a warning.
+// there is no permission setting. If strict is true, it also replaces askEffects by askAll.
+// It keeps any other permission setting and returns a warning.
 func (d *document) withAskRules(before []byte, strict bool) (after []byte, warning string) {
 	setting := askEffects
 	if strict {

@@ -19,8 +19,8 @@ import (
 // refuses a call of probeTool: no rule or person can allow the call.
 const probeTool = "nod_probe"
 
-// ProbeEnv is an environment variable that Probe sets for the hook. A hook that finds
-// it does not record that its host ran it.
+// ProbeEnv is an environment variable that Probe sets for the hook. The hook then does
+// not record that its host has run it.
 const ProbeEnv = "NOD_HOOK_PROBE"
 
 // probeWithin is the time limit of Probe: for the hook to connect to nod, for nod to
@@ -93,9 +93,9 @@ func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 	return h.reply(deny(probeReply(input.Nonce)))
 }
 
-// BlocksWhenGone reports whether no call runs unasked if nod's hook i is killed or its
-// program is missing. It is false for hooks that earlier versions of nod wrote at an event
-// of Setup.Blocks.
+// BlocksWhenGone reports whether hook i is safe if nod is killed or its program is
+// missing: the host then blocks the call or asks its own user. Hooks that earlier versions
+// of nod installed may not be safe.
 func (h Host) BlocksWhenGone(i Installed) bool {
 	for _, event := range h.Setup.Blocks {
 		if event == i.Event {
