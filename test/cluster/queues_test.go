@@ -19,8 +19,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// If the consumer of a queue is deleted, it is created again, and the queue's messages are
-// delivered: the queues of engines and that of a carrier.
+// If the consumer of an engine's or a carrier's queue is deleted, it is created again, and
+// the messages of the queue are delivered.
 func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })

@@ -23,8 +23,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// cluster is a set of nats-server processes, to which nod's roles connect as processes.
-// The servers' accounts are the output of `nod keys config`.
+// cluster is a set of nats-server processes with the accounts that `nod keys config` prints.
+// Engines, connectors and agents run as nod processes that connect to these servers.
 type cluster struct {
 	t       *testing.T
 	dir     string

@@ -129,7 +129,7 @@ func (e *exchange) comment() {
 	if !e.begun || e.complete {
 		return
 	}
-	_, _ = io.WriteString(e.w, ": nod is here\n\n") // other code notices that the client is gone
+	_, _ = io.WriteString(e.w, ": nod is here\n\n") // if the client is gone, e.ctx ends
 	_ = http.NewResponseController(e.w).Flush()
 }
 

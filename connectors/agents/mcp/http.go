@@ -44,8 +44,8 @@ const (
 	answersWithin = 5 * time.Second
 )
 
-// Listen listens at addr for HTTP. It fails if other machines can reach addr and hosts is
-// empty.
+// Listen returns a TCP listener at addr for Serve. It fails if other machines can reach
+// addr and hosts is empty.
 func Listen(ctx context.Context, addr string, hosts []string) (net.Listener, error) {
 	var open net.ListenConfig
 	l, err := open.Listen(ctx, "tcp", addr)

@@ -73,9 +73,9 @@ type Server struct {
 	mcp       *mcp.Server
 	exchanges exchanges
 
-	life    context.Context // parent of every call's context
+	life    context.Context // ends when the server stops; each call ends with it
 	end     context.CancelCauseFunc
-	news    context.Context // ends the HTTP streams that carry no call
+	news    context.Context // ends after the last answers; each HTTP stream without calls ends with it
 	endNews context.CancelFunc
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The tools with which Claude Code asks its user a question. Allowing such a call would
-// not answer it.
+// The tools with which Claude Code asks its user a question. To allow a call of such a tool
+// does not answer the question.
 const (
 	askUserQuestion = "AskUserQuestion"
 	exitPlanMode    = "ExitPlanMode"

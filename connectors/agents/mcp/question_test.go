@@ -44,7 +44,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	})
 }
 
-// Unless a person answers all questions of a call, it is denied.
+// approve denies a call with questions unless a person answers all of them.
 func TestAQuestionWithoutAnAnswerIsNone(t *testing.T) {
 	const two = `{"questions":[{"question":"Which?","options":[{"label":"x"}]},{"question":"How?","multiSelect":true}]}`
 	said := schemas.Decision{Outcome: schemas.Allowed, OptionID: "own_words", OptionKind: schemas.AllowOnce, Message: "slowly", By: schemas.By{Kind: schemas.ByHuman}}

@@ -26,7 +26,7 @@ type fakeOpenCode struct {
 	t        *testing.T
 	password string
 	dir      string // the project's directory that calls must name; may be empty
-	old      bool   // it is OpenCode before 1.1, without a list and with other replies
+	old      bool   // the fake is OpenCode before 1.1, without a list and with other replies
 	noList   bool   // the list fails, as in 1.18 while a webfetch is pending
 
 	mu        sync.Mutex
@@ -37,7 +37,7 @@ type fakeOpenCode struct {
 	streams   map[chan string]bool
 	failReply int // number of replies to refuse with 503
 
-	down atomic.Bool // it breaks every new connection
+	down atomic.Bool // if set, the fake aborts every new HTTP request
 }
 
 type part struct{ tool, status, input string }

@@ -43,7 +43,7 @@ const DefaultURL = "http://127.0.0.1:4096"
 
 const (
 	goneAfter      = 30 * time.Second
-	silentFor      = time.Minute // OpenCode sends a heartbeat every 10 s
+	silentFor      = time.Minute // without an event for this time, the connection is lost: OpenCode sends a heartbeat every 10 s
 	retryMin       = 500 * time.Millisecond
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
@@ -226,8 +226,8 @@ func (f *follower) endAll(why error) {
 	f.endMatching(why, func(permission) bool { return true })
 }
 
-// retry calls do until it succeeds or its result again is false, with a growing pause
-// between calls. If ctx ends during a pause, the error wraps ctx's cause and do's error.
+// retry calls do until do succeeds or returns false for again. The pause between calls
+// doubles each time. If ctx ends, the error wraps ctx's cause and do's last error.
 func retry(ctx context.Context, do func() (again bool, err error)) error {
 	for pause := retryMin; ; pause = min(2*pause, retryMax) {
 		again, err := do()

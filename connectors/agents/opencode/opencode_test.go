@@ -77,8 +77,8 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// A person is asked if nod cannot know which call would run. No rule matches an MCP
-// server's tool that has the name of a known tool, or a call whose input is missing or odd.
+// A person is asked if nod cannot know which call would run. No rule allows an MCP server's
+// tool because it has the name of a known tool, or a call without a usable input.
 func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
 	for name, c := range map[string]struct {
 		permission string
@@ -213,8 +213,8 @@ func TestAListThatFailsKeepsNothingFromBeingAsked(t *testing.T) {
 	f.nothingReplied()
 }
 
-// Without nod, the connector sends no reply, so that OpenCode's own prompt stays open, and
-// asks nod once it runs. With DenyUnavailable it rejects the permission.
+// While nod is not running, the connector sends no reply, so that OpenCode's own prompt
+// stays open, and tries nod again. With DenyUnavailable it rejects the permission.
 func TestWithoutNod(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)

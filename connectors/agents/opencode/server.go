@@ -147,12 +147,12 @@ type call struct {
 	Input  json.RawMessage
 }
 
-// finished reports whether the call has ended. The permission of such a call needs no
-// answer, although OpenCode may still list it as pending.
+// finished reports whether the call has ended. Its permission then needs no answer, although
+// OpenCode may still list the permission as pending.
 func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
 // call fetches the tool call that needs p. The result is empty if p names no call, or if
-// the named message does not hold it.
+// p's message does not hold the call.
 func (s *server) call(ctx context.Context, p permission) (call, error) {
 	if p.MessageID == "" || p.CallID == "" {
 		return call{}, nil
