@@ -84,7 +84,7 @@ func idle(b *testing.B, ctx context.Context, url string) {
 	}, 5*time.Minute, 100*time.Millisecond)
 }
 
-// fill stores many pending requests directly, as an engine would, before one starts.
+// fill stores many pending requests as an engine would. No engine runs yet.
 func fill(b *testing.B, ctx context.Context, url string) {
 	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "fill", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)

@@ -113,9 +113,9 @@ func (n *nodes) stepDowns() (stop func() int64) {
 	return func() int64 { cancel(); wg.Wait(); return times.Load() }
 }
 
-// Two answers, a withdrawal and the deadline of each request race while the leader of the
-// records' stream keeps changing: every decision that a party receives is the stored one,
-// and every asker receives it.
+// For each request, two answers, the deadline and sometimes a withdrawal race, while the
+// leader of the records' stream keeps changing: every decision that a party receives is the
+// stored one, and every asker receives it.
 func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	requests := 300
 	if testing.Short() {

@@ -37,8 +37,8 @@ func Copilot() Host {
 
 type copilot struct{}
 
-// Read parses an input. Copilot CLI does not name the event: an input is a signal if it
-// has a reason or a prompt but no field of a tool call; any other input is a permission
+// Read parses an input. Copilot CLI does not name the event: an input with either a reason
+// or a prompt, and no field of a tool call, is a signal; any other input is a permission
 // request.
 func (copilot) Read(input []byte) (Call, error) {
 	call := Call{Event: copilotRequest}

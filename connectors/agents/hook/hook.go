@@ -101,7 +101,8 @@ var (
 // writes exactly one JSON object to stdout, even after a panic, and an allow only after
 // nod allowed this very call. When ctx ends (see Lifetime), it denies the call and
 // withdraws its request. At its own deadline (see Options.HostTimeout), it denies the
-// call and detaches its request.
+// call and detaches its request. In both cases it leaves a question to the host instead,
+// and withdraws its request.
 func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, connect Connect, o Options) (exit int) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.deadline(), errDeadline)
 	defer cancel()

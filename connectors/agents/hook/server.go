@@ -12,7 +12,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The names, in `nod install NAME`, of the nod programs that a host starts.
+// The names in `nod install NAME` for installing nod as a server that a host starts.
 const (
 	MCPName = "mcp"
 	ACPName = "acp"

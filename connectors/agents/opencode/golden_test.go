@@ -17,8 +17,8 @@ import (
 )
 
 // TestTranscripts replays the transcripts in testdata. "# serves PATH" is OpenCode's
-// response to GET PATH, "opencode" is an event that OpenCode sends, and "> opencode" is any
-// other HTTP request that it receives, as METHOD PATH BODY.
+// response to GET PATH, "opencode" is an event that OpenCode sends, and "> opencode" is a
+// request other than GET that it receives, as METHOD PATH BODY.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		served := map[string]string{}
