@@ -156,7 +156,7 @@ func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 }
 
 // untilGone returns a context that ends when the client no longer waits or the server
-// stops. Its cause is then errGone or errStopped.
+// stops. In the second case its cause is errStopped.
 func (c *call) untilGone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(c.server.life, func() { cancel(errStopped) })}
