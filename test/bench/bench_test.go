@@ -1,13 +1,16 @@
-// Package bench compares nod with the same work in bare NATS callbacks, with the same
-// durable writes, on the same server, in one process:
+// Package bench compares nod with an implementation of the same work in bare NATS
+// callbacks ("bare"), with the same durable writes, on the same server, in one process:
 //
 //	go test -run xxx -bench . ./test/bench
 //
-// They take turns, so that a change in the machine's speed affects both. These metrics
-// are ratios of medians: latency/bare is nod's time for one request at a time over bare
-// NATS's time; throughput/bare is nod's requests per second, with 64 sessions that ask at
-// the same time, over bare NATS's; latency/writes is nod's time over the time of the only
-// writes that no design avoids (the record with its timer, and the decision).
+// The implementations take turns, so that a change in the machine's speed affects both.
+// These metrics are ratios of medians:
+//
+//   - latency/bare is nod's time for a request over bare's time, one request at a time.
+//   - throughput/bare is nod's requests per second over bare's, with 64 sessions that ask
+//     at the same time.
+//   - latency/writes is nod's time for a request over the time for the durable writes that
+//     every design needs: the record with its timer, and the decision.
 package bench
 
 import (
@@ -35,10 +38,10 @@ import (
 
 const (
 	inFlight = 64
-	batch    = 256 // requests of one turn with inFlight sessions
+	batch    = 256 // requests in one turn of inFlight sessions together
 )
 
-// work does one request of a session, from asking to receiving the decision.
+// work makes one request of a session and returns once the decision is received.
 type work func(session string) error
 
 func BenchmarkAutomatic(b *testing.B) {
@@ -53,22 +56,25 @@ func BenchmarkHuman(b *testing.B) {
 	})
 }
 
-// BenchmarkHumanSubscribeSync lets bare NATS's asker wait as in NATS's own examples: with
-// a queue for 65,536 messages, half a megabyte, to wait for one message.
+// BenchmarkHumanSubscribeSync is BenchmarkHuman with a bare asker that waits for its
+// decision with SubscribeSync, as NATS's own examples do. SubscribeSync allocates a queue
+// for 65,536 messages, half a megabyte.
 func BenchmarkHumanSubscribeSync(b *testing.B) {
 	bySync(b, func(b *testing.B, r *rig) {
 		r.compare(b, map[string]work{"nod": r.nodHuman, "bare": r.bareHumanSync})
 	})
 }
 
+// bySync runs a benchmark twice: on a server that writes to the disk before it
+// acknowledges a message, and on one that may write up to 2 minutes later.
 func bySync(b *testing.B, run func(*testing.B, *rig)) {
 	for name, interval := range map[string]time.Duration{"sync_always": 0, "sync_interval": 2 * time.Minute} {
 		b.Run(name, func(b *testing.B) { run(b, newRig(b, interval)) })
 	}
 }
 
-// compare runs the kinds of work in turns: first each b.N times, one request at a time,
-// and then in batches with inFlight sessions.
+// compare measures the works in turns, first with one request at a time, then with batches
+// of requests by inFlight sessions.
 func (r *rig) compare(b *testing.B, works map[string]work) {
 	b.Run("one", func(b *testing.B) {
 		times := map[string][]time.Duration{}
@@ -127,14 +133,14 @@ func median(d []time.Duration) time.Duration {
 
 func ratio(a, b []time.Duration) float64 { return float64(median(a)) / float64(median(b)) }
 
-// rig is one open server with a nod and a bare implementation on it.
+// rig is one NATS server without accounts, with a nod and a bare implementation on it.
 type rig struct {
 	ctx   context.Context
 	asker *bus.Asker
 	agent *nats.Conn
 	js    jetstream.JetStream
 	n     atomic.Int64
-	over  atomic.Bool // set at the end, when running requests may fail
+	over  atomic.Bool // set at the end: then errors of running requests are ignored
 	calls atomic.Int64
 }
 
@@ -206,12 +212,12 @@ func (r *rig) nodAutomatic(session string) error {
 }
 
 func (r *rig) nodHuman(session string) error {
-	// Each call differs: identical calls would be decided together.
+	// Each call has its own input, because nod decides identical calls together.
 	details := fmt.Sprintf(`{"command":"rm -rf build%06d","cwd":"/workspace"}`, r.calls.Add(1))
 	return r.ask(request(session, "Frobnicate", details, schemas.ActionOther), schemas.ByHuman)
 }
 
-// payload has about the size of a record.
+// payload is about as large as a record.
 var payload = []byte(strings.Repeat("x", 700))
 
 // startBare starts the callbacks that do the same work on bare NATS.
@@ -287,13 +293,13 @@ func (r *rig) startBare(b *testing.B, url string) {
 	})
 }
 
-// note writes a log entry, and does not wait for its storage.
+// note sends a log entry and does not wait until it is stored.
 func (r *rig) note(id string) error {
 	_, err := r.js.PublishMsgAsync(&nats.Msg{Subject: "bare.log", Data: payload[:300]}, jetstream.WithMsgID(id))
 	return err
 }
 
-// store writes the record and its timer.
+// store writes a record and its timer, and returns the record's revision.
 func (r *rig) store(id string) (uint64, error) {
 	timer := nats.NewMsg("bare.timer." + id)
 	timer.Data = payload[:60]
@@ -319,7 +325,8 @@ func (r *rig) store(id string) (uint64, error) {
 	return sequence, nil
 }
 
-// decide writes the record with its decision and cancels the timer.
+// decide writes the record with its decision, and so cancels its timer, if the record still
+// has this revision.
 func (r *rig) decide(id string, revision uint64) error {
 	msg := nats.NewMsg("$KV.bare." + id)
 	msg.Data = append(payload[:len(payload):len(payload)], payload[:400]...)
@@ -370,7 +377,7 @@ func (r *rig) bareHumanSync(string) error {
 	return err
 }
 
-// writes are the durable writes of one request and nothing else.
+// writes makes only the durable writes of one request.
 func (r *rig) writes(string) error {
 	id := r.id()
 	revision, err := r.store(id)

@@ -22,9 +22,10 @@ import (
 // flood is the number of the busy session's pending requests.
 var flood = flag.Int("flood", 3000, "how many pending requests one session has, to be withdrawn")
 
-// BenchmarkFlood withdraws all requests of one session, by 1 caller and by 16 callers.
-// Meanwhile another session asks four times a second, and its questions must reach the
-// same person's phone, whose channel takes 10 ms a call.
+// BenchmarkFlood withdraws all requests of one session, with 1 caller and with 16 callers.
+// Meanwhile other sessions make four requests a second, whose prompts must reach the same
+// person's phone, although its channel takes 10 ms for each call. worst-delay-s is the
+// longest time from such a request to its prompt on the phone.
 //
 //	go test -run xxx -bench Flood -benchtime 1x ./test/bench
 func BenchmarkFlood(b *testing.B) {
@@ -37,7 +38,7 @@ func BenchmarkFlood(b *testing.B) {
 	}
 }
 
-// phone is a carrier that takes 10 ms for each call, and reports each question.
+// phone is a carrier that takes 10 ms for each call, and calls shown for each prompt.
 type phone struct {
 	shown func(schemas.Prompt)
 	calls atomic.Int64
@@ -50,7 +51,7 @@ func (*phone) Run(ctx context.Context, _ people.Desk) error {
 
 func (p *phone) Prompt(_ context.Context, prompt schemas.Prompt) (people.Ref, error) {
 	p.calls.Add(1)
-	time.Sleep(10 * time.Millisecond) // the channel's own time
+	time.Sleep(10 * time.Millisecond) // the time that the channel takes
 	p.shown(prompt)
 	return people.Ref(prompt.PendingID), nil
 }
@@ -71,7 +72,7 @@ func withdrawAll(b *testing.B, callers int) {
 	n, err := embed.Start(ctx, embed.Options{URL: server.URL(), Log: quiet, Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"telegram","user_id":"1"}]}]}}`)})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, n.Stop(context.Background())) }()
-	var other sync.Map // time of each of the other session's questions
+	var other sync.Map // when each request of the other sessions was made, by its id
 	came := make(chan time.Duration, 10000)
 	p := &phone{shown: func(prompt schemas.Prompt) {
 		if at, ok := other.LoadAndDelete(prompt.PendingID); ok {
@@ -112,7 +113,7 @@ func withdrawAll(b *testing.B, callers int) {
 			}
 			id := bus.NewID()
 			other.Store(id, time.Now())
-			r := request(fmt.Sprint("other-", asked/8), "Frobnicate", fmt.Sprintf(`{"n":%d}`, asked), schemas.ActionOther) // few questions of each session: none is held back
+			r := request(fmt.Sprint("other-", asked/8), "Frobnicate", fmt.Sprintf(`{"n":%d}`, asked), schemas.ActionOther) // 8 requests of each session: few enough to be prompted at once
 			r.PendingID = id
 			if _, err := asker.Submit(ctx, r); err != nil {
 				b.Error(err)

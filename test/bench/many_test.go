@@ -23,8 +23,11 @@ import (
 // many is the number of pending requests.
 const many = 100_000
 
-// BenchmarkMany lists and then freezes many pending requests. One run takes minutes:
-// go test -run xxx -bench Many -benchtime 1x ./test/bench
+// BenchmarkMany lists many pending requests and then denies them with a freeze. list-s is
+// the time to list all of them, session-s those of one session; told-s is the time until
+// the freeze is acknowledged, freeze-s until no request is pending. One run takes minutes:
+//
+//	go test -run xxx -bench Many -benchtime 1x ./test/bench
 func BenchmarkMany(b *testing.B) {
 	ctx := b.Context()
 	quiet := slog.New(slog.DiscardHandler)
@@ -68,7 +71,7 @@ func BenchmarkMany(b *testing.B) {
 	}
 }
 
-// idle waits until the outbox has handled all records stored before the engine started.
+// idle waits until the outbox has handled the records that fill stored.
 func idle(b *testing.B, ctx context.Context, url string) {
 	nc, err := nats.Connect(url)
 	require.NoError(b, err)
@@ -81,7 +84,7 @@ func idle(b *testing.B, ctx context.Context, url string) {
 	}, 5*time.Minute, 100*time.Millisecond)
 }
 
-// fill stores many pending requests, as an engine does.
+// fill stores many pending requests as an engine would. No engine runs yet.
 func fill(b *testing.B, ctx context.Context, url string) {
 	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "fill", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// BenchmarkStandingAnswers compares a session that has 10,000 standing answers with a
-// session that has one, for a call that an answer allows and for a call that a person
+// BenchmarkStandingAnswers compares a session with 10,000 standing answers to a session
+// with one: for a call that a standing answer allows, and for a call that a person
 // answers. many/one is the ratio of the median latencies.
 func BenchmarkStandingAnswers(b *testing.B) {
 	const many = 10_000
@@ -43,7 +43,7 @@ func BenchmarkStandingAnswers(b *testing.B) {
 			}
 		}
 		asked := func(session string) func() error { return func() error { return r.nodHuman(session) } }
-		require.NoError(b, allowed("many")()) // the first call reads all answers
+		require.NoError(b, allowed("many")()) // not measured: the first call makes the engine read all answers
 		for name, works := range map[string][2]func() error{
 			"allowed": {allowed("many"), allowed("one")}, "asked": {asked("many"), asked("one")},
 		} {

@@ -27,13 +27,13 @@ const (
 	chats    = 200
 	rounds   = 2 // requests, each shown in every chat
 	latency  = 50 * time.Millisecond
-	// atOnce is how many prompts a worker sends at a time. Without this limit one worker
-	// serves all chats at the same time, and more workers make no difference.
+	// atOnce is how many prompts a worker sends at the same time. Without this limit, one
+	// worker would serve all chats at the same time, and more workers would be no faster.
 	atOnce = 1
 )
 
-// BenchmarkWorkers compares four workers of the Telegram connector with one, in one run.
-// The Telegram server takes 50 ms for each call, and there are 200 chats.
+// BenchmarkWorkers compares four workers of the Telegram connector with one, for prompts in
+// 200 chats. The fake Telegram server takes 50 ms for each call.
 //
 //	go test -run xxx -bench Workers -benchtime 1x ./test/bench
 //
@@ -50,7 +50,7 @@ func BenchmarkWorkers(b *testing.B) {
 	b.ReportMetric(ratio(one, four), "scale-out")
 }
 
-// deliver returns the time in which the workers show every question in every chat.
+// deliver returns the time that some workers need to show every request in every chat.
 func deliver(b *testing.B, workers int) time.Duration {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -100,7 +100,7 @@ func deliver(b *testing.B, workers int) time.Duration {
 	return took
 }
 
-// everyChat opens all chats, and returns settings in which each is an approver's.
+// everyChat opens all chats, and returns settings with an approver for each chat.
 func everyChat(b *testing.B, phones *telegramtest.Server) []byte {
 	settings := schemas.Settings{Approvers: &schemas.Approvers{}}
 	for id := int64(1); id <= chats; id++ {
@@ -114,8 +114,8 @@ func everyChat(b *testing.B, phones *telegramtest.Server) []byte {
 	return data
 }
 
-// serve runs a worker with its own actor system and connection, as a process would.
-// stop ends all three.
+// serve starts a worker with its own actor system and connection, as in a process of its
+// own. stop ends all three.
 func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (stop func()) {
 	quiet := slog.New(slog.DiscardHandler)
 	conn, err := n.Connect(ctx, roles.ConnectorID(telegram.Name))
@@ -130,7 +130,8 @@ func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (s
 	}
 }
 
-// narrow is a carrier that sends at most cap(room) prompts at the same time.
+// narrow is a carrier that sends at most cap(room) prompts at the same time, and calls done
+// after each.
 type narrow struct {
 	people.Carrier
 	room chan struct{}

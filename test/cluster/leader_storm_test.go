@@ -24,7 +24,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nodes is a cluster of three servers in this process, with an engine at each.
+// nodes is a cluster of three NATS servers in this process, with an engine connected to
+// each.
 type nodes struct {
 	t       *testing.T
 	ctx     context.Context
@@ -60,7 +61,7 @@ func newNodes(t *testing.T) *nodes {
 	return n
 }
 
-// conn connects to server i first and may reconnect to any other.
+// conn connects to server i. If that connection breaks, it may reconnect to any server.
 func (n *nodes) conn(i int, inbox string) *bus.Conn {
 	urls := []string{n.servers[i].ClientURL()}
 	for j, s := range n.servers {
@@ -86,8 +87,8 @@ func (n *nodes) engine(i int) {
 	})
 }
 
-// stepDowns makes the leader of the records step down every 400 ms until stop is
-// called, which returns the number of step-downs.
+// stepDowns makes the leader of the records' stream step down every 400 ms, until stop is
+// called. stop returns the number of step-downs.
 func (n *nodes) stepDowns() (stop func() int64) {
 	nc, err := nats.Connect(n.servers[0].ClientURL())
 	require.NoError(n.t, err)
@@ -112,8 +113,9 @@ func (n *nodes) stepDowns() (stop func() int64) {
 	return func() int64 { cancel(); wg.Wait(); return times.Load() }
 }
 
-// Answers, withdrawals and deadlines meet while the leader of the records keeps
-// changing: every acknowledged decision is the stored one, and every asker hears it.
+// For each request, two answers, the deadline and sometimes a withdrawal race, while the
+// leader of the records' stream keeps changing: every decision that a party receives is the
+// stored one, and every asker receives it.
 func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	requests := 300
 	if testing.Short() {
@@ -159,8 +161,9 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	}
 }
 
-// storm has both approvers and the agent decide one request at once near its
-// deadline, and returns the outcome.
+// storm makes request i. Near its deadline one approver allows it and another rejects it,
+// at the same time; if i is even, the agent also withdraws it. storm returns the outcome, or
+// an error if a party received another decision than the stored one.
 func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store *bus.Store, i int, ahead time.Duration) (schemas.Outcome, error) {
 	r := rig.Permission(fmt.Sprint("S", i%10), bus.NewID(), "to fetch", fmt.Sprint("@read:/", i))
 	r.Host, r.TimeoutSeconds = "elsewhere", 5
@@ -168,11 +171,11 @@ func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store 
 	if err != nil {
 		return "", err
 	}
-	if asked.Receipt.Revision != 0 { // zero if an election took so long that the request has timed out
+	if asked.Receipt.Revision != 0 { // 0 if the request timed out during a long election
 		<-time.After(time.Until(asked.Receipt.Deadline) - ahead + rand.N(1200*time.Millisecond) - time.Second)
 	}
 	var mu sync.Mutex
-	told := map[string]string{} // the decision's id that each party got
+	told := map[string]string{} // the id of the decision that each party received
 	tell := func(who string, d schemas.Decision, err error) {
 		mu.Lock()
 		defer mu.Unlock()

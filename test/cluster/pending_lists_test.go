@@ -19,13 +19,13 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// stuck takes fired timers like an engine that then hangs for good. holds returns the
-// keys of the timers it has taken.
+// stuck takes fired timers and never acknowledges them, like an engine that hangs. holds
+// returns the keys of the records of these timers.
 func stuck(e *rig.Env) (holds func() []string) {
 	e.T.Helper()
 	store, err := bus.OpenStore(e.Ctx, e.Dial(roles.ID{Role: roles.EngineStore}, e.Server.URL()), 1)
 	e.NoError(err)
-	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // the time engines allow
+	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // as engines do
 	e.NoError(err)
 	var mu sync.Mutex
 	var held []string
@@ -44,13 +44,13 @@ func stuck(e *rig.Env) (holds func() []string) {
 	}
 }
 
-// firedAndHeld asks until a hanging engine holds a fired timer, and returns the key of
-// the timer's record.
+// firedAndHeld calls ask until a hanging engine holds the fired timer of a request, and
+// returns the key of that request's record.
 func firedAndHeld(e *rig.Env, ask func(id string) *rig.Question) (key string) {
 	e.T.Helper()
 	holds := stuck(e)
 	e.Timeout("S", time.Second)
-	for i := 0; len(holds()) == 0; i++ { // the running engine takes some timers too
+	for i := 0; len(holds()) == 0; i++ { // the running engine may take a timer and decide its record
 		q := ask(fmt.Sprint("q-", i))
 		e.Soon("its timer has fired", func() bool {
 			return slices.Contains(holds(), q.Key) || e.Stored(q.Key).Record.Decision != nil
@@ -80,7 +80,8 @@ func TestWhatAStoppedEngineHoldsIsPendingAndFrozen(t *testing.T) {
 	env.Equal("frozen by Ann", env.Stored(key).Record.Decision.By.Name)
 }
 
-// A request whose timer a hanging engine holds still ends with the host's session.
+// A hanging engine holds the fired timer of a request. The request still ends when the host
+// reports the end of its session.
 func TestWhatAStoppedEngineHoldsEndsWhenTheHostGoesOn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -95,8 +96,8 @@ func TestWhatAStoppedEngineHoldsEndsWhenTheHostGoesOn(t *testing.T) {
 	env.NotNil(env.Stored(key).Record.Decision, "the request is still pending")
 }
 
-// An engine that had not heard of a freeze stores a request. The thaw denies it first,
-// so that it cannot be allowed afterwards.
+// An engine that does not yet know of a freeze stores a request. The thaw denies this
+// request before it ends the freeze, so that no person can allow it afterwards.
 func TestAThawComesAfterTheLastDenial(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -145,7 +146,7 @@ func TestPagesOfWhatIsPending(t *testing.T) {
 			env.Greater(p.Revision, seen[p.Key()])
 			seen[p.Key()] = p.Revision
 		}
-		if after == "" { // change one listed record and one that is not listed yet
+		if after == "" { // after the first page: change a record on it and one on a later page
 			for _, key := range []string{"S.q-00", "S.q-19"} {
 				_, err := env.Store.Records.Update(env.Ctx, env.Stored(key))
 				env.NoError(err)
@@ -166,7 +167,8 @@ func TestPagesOfWhatIsPending(t *testing.T) {
 	env.Len(all, n+1)
 }
 
-// The pages of a listing share scans, and include requests stored between two pages.
+// The pages of a listing share a few scans of the bucket. They include a request stored
+// between two pages, and leave out one decided before its page.
 func TestPagesShareScans(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -192,9 +194,9 @@ func TestPagesShareScans(t *testing.T) {
 			seen = append(seen, prompt.PendingID)
 		}
 		switch page {
-		case 5: // stored after the requests that the scan found ahead
+		case 5: // not found by the scan for the next pages
 			ada.Asks(rig.Deploy("S", "late"))
-		case 6: // found ahead by the scan, but decided before its page
+		case 6: // found by that scan, but decided before its page is read
 			env.Ann().Allows(asked[12])
 		}
 		if q.After = p.Next; q.After == "" {
@@ -208,7 +210,7 @@ func TestPagesShareScans(t *testing.T) {
 	env.LessOrEqual(scans.Load(), int64(5), "more scans than those of the first page, of the second, and for records stored later")
 }
 
-// Each page has a timeout of its own, also in a context without a deadline.
+// PageTimeout limits the time for each page, also in a context without a deadline.
 func TestEachPageHasItsTime(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -221,8 +223,8 @@ func TestEachPageHasItsTime(t *testing.T) {
 	env.NoError(err)
 }
 
-// A scan that begins after a write was acknowledged finds the write, at each of three
-// servers, while the leader keeps changing; a scan by time finds no other record.
+// A scan through any of three servers finds a write that was acknowledged before the scan
+// began, while the leader of the stream keeps changing. A scan by time finds no older record.
 func TestAScanFindsWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	n := newNodes(t)

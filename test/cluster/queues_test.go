@@ -19,7 +19,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A deleted consumer of a queue is created again, for engines and for carriers.
+// If the consumer of an engine's or a carrier's queue is deleted, it is created again, and
+// the messages of the queue are delivered.
 func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
@@ -58,7 +59,7 @@ func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	select {
 	case <-delivered:
 		t.Log("after", time.Since(began))
-	case <-time.After(20 * time.Second): // nats.go alone takes 30
+	case <-time.After(20 * time.Second): // nats.go alone would pull again after 30 s
 		t.Fatal("the queue did not pull again within 20 s")
 	}
 }
@@ -74,7 +75,8 @@ func storeRecord(t *testing.T, ctx context.Context, records *bus.Records, key st
 	require.NoError(t, err)
 }
 
-// records opens the stores, with three replicas, through one server's address.
+// records connects to the server at url and opens the store of records, with three
+// replicas.
 func (c *cluster) records(ctx context.Context, url string) *bus.Records {
 	id := roles.ID{Role: roles.EngineStore}
 	conn, err := bus.Connect(ctx, bus.Options{URL: url, Name: "test", Creds: filepath.Join(c.dir, "keys", "engine-store.nk"), Inbox: id.InboxPrefix(), Wait: time.Minute, Log: rig.Quiet()})
@@ -85,7 +87,8 @@ func (c *cluster) records(ctx context.Context, url string) *bus.Records {
 	return store.Records
 }
 
-// leads returns the number of the server that leads a consumer of the records.
+// leads returns the index in c.servers of the server that leads a consumer of the records'
+// stream.
 func (c *cluster) leads(ctx context.Context, url, consumer string) (leader int) {
 	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
 	require.NoError(c.t, err)
@@ -105,8 +108,9 @@ func (c *cluster) leads(ctx context.Context, url, consumer string) (leader int) 
 	return leader
 }
 
-// The server that leads a queue's consumer hangs, while the server that the queue is
-// connected to goes on. Another server serves the queue within 25 s.
+// The server that leads a queue's consumer hangs, but not the server that the queue is
+// connected to. Another server takes over the consumer, and the queue's next message is
+// delivered within 25 s.
 func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -147,7 +151,7 @@ func TestAQueueWhoseLeaderIsStoppedIsServedSoon(t *testing.T) {
 	require.NoError(t, c.servers[leader].Process.Signal(syscall.SIGSTOP))
 	storeRecord(t, ctx, records, "S.after")
 	stored := time.Now()
-	// An election takes up to 10 s.
+	// The election of a new leader takes up to 10 s of these 25 s.
 	require.Eventually(t, func() bool { return !at("S.after").IsZero() }, 25*time.Second-time.Since(stopped), rig.Tick)
 	t.Logf("stored %s after the stop, delivered %s after that", stored.Sub(stopped).Round(time.Millisecond), at("S.after").Sub(stored).Round(time.Millisecond))
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// cluster is a set of nats-server processes, configured with the output of nod keys
-// config, for nod's roles to connect to.
+// cluster is a set of nats-server processes with the accounts that `nod keys config` prints.
+// Engines, connectors and agents run as nod processes that connect to these servers.
 type cluster struct {
 	t       *testing.T
 	dir     string
@@ -34,7 +34,7 @@ type cluster struct {
 	servers []*exec.Cmd
 }
 
-// natsServer builds nats-server once, beside nod, and returns its path.
+// natsServer builds nats-server, once for all tests, and returns its path.
 var natsServer = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(rig.Binary), "nats-server")
 	if out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
@@ -51,7 +51,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// configure writes the keys and the configuration of a cluster, and starts no server.
+// configure writes the keys and the configuration of a cluster, but starts no server.
 func configure(t *testing.T, servers int) *cluster {
 	server, err := natsServer()
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func (c *cluster) begin(p *exec.Cmd) *exec.Cmd {
 }
 
 func stop(p *exec.Cmd) {
-	_ = p.Process.Kill() // it may have ended
+	_ = p.Process.Kill() // fails if the process has already ended
 	_ = p.Wait()
 }
 
@@ -98,7 +98,7 @@ func (c *cluster) command(key string, args ...string) *exec.Cmd {
 	return p
 }
 
-// engine starts an engine; up receives its first line of output.
+// engine starts an engine as a process; up receives its first line of output (see says).
 func (c *cluster) engine(replicas int) (p *exec.Cmd, up <-chan string) {
 	p = c.command("engine", "engine", "--replicas", fmt.Sprint(replicas), "--store-creds", filepath.Join(c.dir, "keys", "engine-store.nk"))
 	return p, c.says(p)
@@ -114,7 +114,7 @@ func (c *cluster) says(p *exec.Cmd) <-chan string {
 	said, complained := make(chan string, 1), make(chan string, 1)
 	c.begin(p)
 	go func() {
-		all, _ := io.ReadAll(complaints) // cut short if the process is killed
+		all, _ := io.ReadAll(complaints) // an error only cuts the text short
 		complained <- string(all)
 	}()
 	go func() {
@@ -135,7 +135,7 @@ func (c *cluster) letsMeAnswer() {
 	require.NoError(c.t, err)
 }
 
-// pending returns the ids of the pending requests, or none if the command fails.
+// pending returns the ids of the pending requests, or nil if the command fails.
 func (c *cluster) pending() (ids []string) {
 	out, err := c.run("terminal", "pending", "--json")
 	if err != nil {
@@ -151,7 +151,8 @@ func (c *cluster) pending() (ids []string) {
 	return ids
 }
 
-// asks starts nod ask; the channel receives the decision that it prints.
+// asks starts `nod ask`. The channel receives the decision that it prints; if the command
+// fails, the test fails and the channel is closed.
 func (c *cluster) asks(id string) <-chan schemas.Decision {
 	decided := make(chan schemas.Decision, 1)
 	go func() {
@@ -176,7 +177,7 @@ func (c *cluster) run(key string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// leader returns the index of the server that leads the stream of the records.
+// leader returns the index in c.servers of the server that leads the records' stream.
 func (c *cluster) leader() int {
 	key, err := nats.NkeyOptionFromSeed(filepath.Join(c.dir, "keys", "engine-store.nk"))
 	require.NoError(c.t, err)
@@ -190,8 +191,8 @@ func (c *cluster) leader() int {
 	return int(stream.CachedInfo().Cluster.Leader[1] - '0')
 }
 
-// Two engines on three servers: the leader of the records and one engine are
-// killed in the middle of 50 requests, and every asker gets its decision.
+// Two engines run on three servers. The leader of the records' stream and one engine are
+// killed while 50 requests are being made, and every asker receives its decision.
 func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -233,8 +234,8 @@ func TestAClusterLosesAServerAndAnEngine(t *testing.T) {
 	}
 }
 
-// Engines and connectors that start before any server wait for one, and then a request
-// is asked and answered.
+// Engines and connectors that start before their servers wait for them. Then a request is
+// made and answered.
 func TestRolesStartBeforeTheirServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -244,7 +245,7 @@ func TestRolesStartBeforeTheirServers(t *testing.T) {
 	engine, up := c.engine(3)
 	terminal := c.says(c.command("terminal", "connector", "terminal"))
 	require.NotNil(t, engine.Process)
-	for n := range 3 { // one after another
+	for n := range 3 { // the servers start one after another
 		c.servers = append(c.servers, c.serve(n))
 	}
 	require.Contains(t, <-up, "an engine is up")
@@ -257,8 +258,8 @@ func TestRolesStartBeforeTheirServers(t *testing.T) {
 	require.Equal(t, schemas.Allowed, (<-decided).Outcome)
 }
 
-// The broker alone is killed and started again: askers go on waiting, and an answer
-// given while it is down fails with an error.
+// The only server is killed and started again: askers continue to wait, an answer while
+// the server is down fails with an error, and later answers reach the askers.
 func TestARestartOfTheBrokerAloneCostsAWait(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -51,7 +51,8 @@ func in(importPath string, patterns ...string) bool {
 	})
 }
 
-// mayImport lists the packages of nod that each may import. The first match counts.
+// mayImport lists, for a pattern of packages, the packages of nod that they may import. For
+// each package the first row that matches applies. Imports of tests are not checked.
 var mayImport = []struct {
 	what string
 	may  []string
@@ -105,16 +106,16 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 		"github.com/nats-io/nats.go":            {"bus/...", "test/..."},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
-		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/shell/..."}, // the former's tests
-		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"},     // the latter's tests
+		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/shell/..."}, // actors/policy in tests
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"},     // httpapi in tests
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
-		"github.com/chromedp":                   {"connectors/people/web"}, // its tests
+		"github.com/chromedp":                   {"connectors/people/web"}, // in tests
 		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode"},
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
-		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // tests
-		"github.com/anishathalye/porcupine":     {"test/chaos"},                        // tests
+		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // in tests
+		"github.com/anishathalye/porcupine":     {"test/chaos"},                        // in tests
 		"charm.land/":                           {"connectors/people/inbox"},
 		"github.com/charmbracelet/":             {"connectors/people/inbox"},
 	}

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated parts of the documents")
 
-// subjectsTable is the table of docs/reference/messages.md.
+// subjectsTable returns the table that docs/reference/messages.md must hold.
 func subjectsTable() string {
 	var b strings.Builder
 	b.WriteString("| Subject | Message | From → to | How | Meaning |\n|---|---|---|---|---|\n")
@@ -47,7 +47,8 @@ func TestActorsNamesEverySubject(t *testing.T) {
 	require.Equal(t, subjectsTable(), table, "run go test ./test/docs -run Actors -update")
 }
 
-// Every row of docs/reference/timeouts.md has the value of its constant in the code.
+// Every row of docs/reference/timeouts.md states the value that its constant has in the
+// code.
 func TestActorsTellsTheTimeouts(t *testing.T) {
 	page := rig.Document(t, "docs/reference/timeouts.md")
 	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| ([^|]+) \\| `([a-z/_]+\\.go)`: `([A-Za-z]+)` \\|$").FindAllStringSubmatch(page, -1)
@@ -62,7 +63,7 @@ func TestActorsTellsTheTimeouts(t *testing.T) {
 	}
 }
 
-// durations are the durations in a text such as "50 ms, doubling to 2 s".
+// durations returns the durations in a text such as "50 ms, doubling to 2 s".
 func durations(t *testing.T, text string) (all []time.Duration) {
 	units := map[string]time.Duration{
 		"ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "days": 24 * time.Hour,
@@ -75,8 +76,8 @@ func durations(t *testing.T, text string) (all []time.Duration) {
 	return all
 }
 
-// inCode is the duration of a constant's expression: a product such as
-// 7 * 24 * time.Hour, or a text such as "1h".
+// inCode returns the duration of a constant's expression in Go: a product such as
+// 7 * 24 * time.Hour, or a string such as "1h".
 func inCode(t *testing.T, expr string) time.Duration {
 	if text, err := strconv.Unquote(expr); err == nil {
 		d, err := time.ParseDuration(text)
@@ -134,7 +135,7 @@ func TestActorsNamesRealTests(t *testing.T) {
 	require.Equal(t, len(rows)-tables, shown, "a failure names no test")
 }
 
-// The order of checks in ACTORS.md is the engine's list of stages.
+// ACTORS.md lists the same stages as the engine, in the same order.
 func TestActorsShowsTheOrderOfChecks(t *testing.T) {
 	source, err := os.ReadFile("../../actors/engine/pipeline.go")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,12 +158,12 @@ func TestActorsShowsTheOrderOfChecks(t *testing.T) {
 	require.Equal(t, engine, page)
 }
 
-// ACTORS.md stays short enough to be read at one sitting.
+// ACTORS.md has at most 14 kB, so that it can be read at one sitting.
 func TestActorsIsShort(t *testing.T) {
 	require.LessOrEqual(t, len(rig.Document(t, "ACTORS.md")), 14_000)
 }
 
-// pages are all documents for people, by their paths from the root.
+// pages returns the paths, from the repository's root, of all documents for people.
 func pages(t *testing.T) (all []string) {
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/reference/*.md"} {
 		found, err := filepath.Glob("../../" + pattern)
@@ -175,7 +176,7 @@ func pages(t *testing.T) (all []string) {
 	return all
 }
 
-// Every link to a file leads to an existing file and, if it names one, to a heading there.
+// Every link to a file names an existing file and, after a #, an existing heading of it.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {
 		name := filepath.Join("../..", page)
@@ -211,7 +212,7 @@ func TestTheReadmesGoCompiles(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// headings are the headings of a document in the form that links use.
+// headings returns the headings of a document in the form that links use.
 func headings(t *testing.T, name string) (all []string) {
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
@@ -222,7 +223,7 @@ func headings(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// Every nod command in a shell block of a page exists, and has the flags used there.
+// Every nod command in a shell block of a page exists and has the flags that the page uses.
 func TestReadmeNamesRealCommands(t *testing.T) {
 	m := rig.NewMachine(t)
 	checked := map[string]int{}
@@ -248,7 +249,7 @@ func TestReadmeNamesRealCommands(t *testing.T) {
 	require.Greater(t, len(checked), 5)
 }
 
-// Every example of settings.json is valid.
+// Every example of settings.json in a page is valid.
 func TestDocsSettingsAreValid(t *testing.T) {
 	parts := regexp.MustCompile(`^\{\s*"(permissions|policies|approvers|connectors|log)"`)
 	checked := 0
@@ -264,7 +265,7 @@ func TestDocsSettingsAreValid(t *testing.T) {
 	require.Greater(t, checked, 4)
 }
 
-// Every folder on the map of CONTRIBUTING.md exists.
+// Every file and folder on the map in CONTRIBUTING.md exists.
 func TestDocsMapNamesRealFolders(t *testing.T) {
 	_, section, _ := strings.Cut(rig.Document(t, "CONTRIBUTING.md"), "\n## The map\n")
 	section, _, _ = strings.Cut(section, "\n## ")

@@ -25,8 +25,3 @@ func Listen(addr string, remote bool) (net.Listener, error) {
 	}
 	return l, nil
 }
-// Token returns the token in a file. If the file does not exist, Token creates it with a
-// new token, readable by its owner only. It returns an error if other users may read the
-// file, or if the token is shorter than minToken.
-// newToken creates the file with its whole content or not at all. If two processes call
-// it at once, one creates the file and both return its token.

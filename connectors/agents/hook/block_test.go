@@ -25,7 +25,7 @@ func shells(t *testing.T) (found []string) {
 	return found
 }
 
-// gates returns the hook commands that an installation wrote, by event.
+// gates returns the hook commands in the settings file at path, by event.
 func gates(t *testing.T, host hook.Host, path string) map[string]string {
 	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
 	require.NoError(t, err)
@@ -36,9 +36,9 @@ func gates(t *testing.T, host hook.Host, path string) map[string]string {
 	return commands
 }
 
-// At every event at which its host would otherwise run the call, a hook that is
-// killed or missing exits with a refusal and a message on stderr. The output of a
-// working hook passes unchanged.
+// At the events at which the host runs a call if its hook fails, the command of a hook
+// that is killed or missing exits with code 2 and writes a message to stderr. The output
+// of a working hook passes unchanged.
 func TestAGoneHookBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		program, stdout string
@@ -78,7 +78,8 @@ func TestAGoneHookBlocks(t *testing.T) {
 	}
 }
 
-// A hook of an earlier version is updated once, and uninstalling removes it.
+// Installing updates a hook of an earlier version, which has no orBlock, and uninstalling
+// removes it.
 func TestAnOldGateIsBroughtUpToDate(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		path := filepath.Join(t.TempDir(), "settings.json")

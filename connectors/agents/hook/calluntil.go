@@ -9,9 +9,9 @@ import (
 )
 
 // callUntil calls f with ctx and returns its result. It also returns once ctx ends,
-// because the host waits for a reply and code behind f may ignore ctx. A panic of f
-// becomes an error. Once ctx has ended, a finished result and a *schemas.Error are
-// still returned; any other error is replaced by ctx's cause.
+// because the host waits for a reply and f may ignore ctx. A panic of f becomes an
+// error. After ctx has ended, callUntil still returns f's result if it is there; if that
+// is an error other than a *schemas.Error, it returns ctx's cause instead.
 func callUntil[T any](ctx context.Context, doing string, f func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T

@@ -16,18 +16,18 @@ import (
 type Change struct {
 	Path          string // the file, with links resolved
 	Before, After []byte
-	// Warning says why nod will not be asked, or not as intended, with these settings;
-	// usually empty.
+	// Warning tells the user why, with these settings, nod is not asked or is asked about
+	// fewer calls, or why nod's setting was not removed; usually empty.
 	Warning string
-	// Note holds advice for the user of a new installation; may be empty.
+	// Note holds advice for the user after an installation; may be empty.
 	Note string
 
 	isNew bool
 	mode  fs.FileMode
 }
 
-// openChange reads the file to change. A file that does not exist is a new one; a
-// link to a missing file is an error.
+// openChange reads the file to change. If there is no file, Write will create it. It fails
+// if path is a link to a missing file.
 func openChange(path string) (Change, error) {
 	c := Change{Path: path, isNew: true, mode: 0o644}
 	resolved, err := filepath.EvalSymlinks(path)
@@ -52,9 +52,9 @@ func openChange(path string) (Change, error) {
 	return c, nil
 }
 
-// ReadFile reads a file that nod keeps beside a host's settings, and returns a Change
-// of it. After equals Before until the caller sets it. A new file is written so that
-// only its user can read it.
+// ReadFile reads a file that nod keeps beside a host's settings, and returns a Change of
+// it. After equals Before until the caller sets it. Only the user can read a file that
+// Write creates.
 func ReadFile(path string) (Change, error) {
 	c, err := openChange(path)
 	if c.isNew {
@@ -70,8 +70,8 @@ func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 // Creates reports whether the file does not exist yet.
 func (c Change) Creates() bool { return c.isNew }
 
-// Write replaces the file atomically: a crash leaves the old file or the new one.
-// It fails, and changes nothing, if the file was edited since it was read.
+// Write replaces the file atomically: a crash leaves the old file or the new one. It
+// fails, and changes nothing, if another program has changed the file since it was read.
 func (c Change) Write() error {
 	if !c.Changed() {
 		return nil
@@ -80,8 +80,8 @@ func (c Change) Write() error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of %s: %w", c.Path, err)
 	}
-	// Do not use os.CreateTemp, which sets mode 0600: a new file should get c.mode,
-	// reduced by the umask.
+	// os.CreateTemp would set mode 0600; a new file should get c.mode, reduced by the
+	// umask.
 	name := filepath.Join(dir, ".nod-"+rand.Text()+".tmp")
 	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, c.mode)
 	if err != nil {

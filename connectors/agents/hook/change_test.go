@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChangedMeanwhile: a file that another program changed after it was read is
-// not overwritten.
+// TestChangedMeanwhile: Write does not overwrite a file that another program changed
+// after nod read it.
 func TestChangedMeanwhile(t *testing.T) {
 	for name, before := range map[string]*string{"an old file": new("{}"), "a new file": nil} {
 		t.Run(name, func(t *testing.T) {

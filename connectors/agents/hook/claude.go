@@ -19,10 +19,11 @@ const (
 	preToolUse        = "PreToolUse"
 )
 
-// The events that only report progress: a call has run, successfully or not, or a turn
-// or session has ended. A call that the user allowed at the terminal also runs,
-// although nod has not decided it. PreToolUse reports no progress: the calls of a turn
-// run in parallel, and UserPromptSubmit reports a new turn.
+// The events that only report that Claude Code has moved on: a call has run,
+// successfully or not, a turn or session has ended, or the user has entered a prompt. A
+// call that has run without nod's decision was allowed at the terminal. PreToolUse is
+// not such an event: as the calls of a turn run in parallel, the start of one call does
+// not show that another call no longer waits.
 const (
 	postToolUse        = "PostToolUse"
 	postToolUseFailure = "PostToolUseFailure"
@@ -72,15 +73,15 @@ func (claude) Read(input []byte) (Call, error) {
 		call.Turn = func() Turn { return claudeTurn(in) }
 	}
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
-		call.Ignore = "" // nameTool ignores questions, but the end of one is a signal
+		call.Ignore = "" // nameTool sets Ignore for questions, but the end of a question is a signal
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
 	}
 	return call, err
 }
 
-// claudeHostResolved describes the pending requests that are resolved by the event of
-// c. took is the run time of the call in milliseconds; it does not include the time
-// that Claude Code's dialog was open.
+// claudeHostResolved describes the pending requests that the event of c resolves. took
+// is how long the call ran, in milliseconds, without the time that Claude Code's prompt
+// was open; nil if unknown.
 func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	switch c.Event {
 	case postToolUse, postToolUseFailure:
@@ -99,9 +100,9 @@ func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	return schemas.HostResolved{Reason: "the agent's turn is over"}, nil
 }
 
-// claudeSuggestion is a permission update that Claude Code offers to remember. nod
-// rebuilds it from these fields, so that Claude Code remembers no more than the
-// option's name said.
+// claudeSuggestion is a permission update that Claude Code offers to remember. nod sends
+// back only these fields, so that Claude Code remembers no more than the option's name
+// says.
 type claudeSuggestion struct {
 	Type        string       `json:"type"`
 	Rules       []claudeRule `json:"rules"`
@@ -121,15 +122,16 @@ func (r claudeRule) String() string {
 	return r.ToolName + "(" + r.RuleContent + ")"
 }
 
-// maxRules is how many of Claude Code's rules one request offers. maxRuleName is the
-// length of a rule in bytes: a longer one cannot be shown in full and is not offered.
+// maxRules limits the number of suggestions that one request offers. maxRuleName limits
+// the text of a suggestion's rules, in bytes: a suggestion with a longer text cannot be
+// shown in full and is not offered.
 const (
 	maxRules    = 3
 	maxRuleName = 200
 )
 
-// claudeRules returns the suggestions that nod can show in full, at most maxRules. A
-// suggestion that cannot be parsed is skipped.
+// claudeRules returns the suggestions that nod can show in full, at most maxRules. It
+// skips a suggestion that it cannot parse.
 func claudeRules(suggestions json.RawMessage) []Rule {
 	var each []json.RawMessage
 	if json.Unmarshal(suggestions, &each) != nil {
@@ -245,8 +247,8 @@ func claudePreTool(v Verdict) claudeSpecific {
 	return s
 }
 
-// claudeBlock refuses a call whose event is unknown. Exit code 2 blocks a PreToolUse;
-// at a PermissionRequest it makes Claude Code show its own prompt.
+// claudeBlock returns a refusal for a call whose event is unknown. At PreToolUse, its
+// exit code 2 blocks the call; at PermissionRequest, Claude Code shows its own prompt.
 func claudeBlock(reason string) ([]byte, int) {
 	return blockReply(map[string]string{"decision": "block", "reason": reason})
 }

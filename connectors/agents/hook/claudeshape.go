@@ -21,7 +21,7 @@ type claudeInput struct {
 	ToolName    string          `json:"tool_name"`
 	ToolInput   json.RawMessage `json:"tool_input"`
 	ToolUseID   string          `json:"tool_use_id"`
-	AgentID     string          `json:"agent_id"` // the sub-agent's
+	AgentID     string          `json:"agent_id"` // the sub-agent's id
 	PromptID    string          `json:"prompt_id"`
 	Transcript  string          `json:"transcript_path"`
 	Suggestions json.RawMessage `json:"permission_suggestions"`
@@ -29,11 +29,11 @@ type claudeInput struct {
 }
 
 // readClaudeShape parses claudeInput into a Call. events are the hook events that nod
-// handles, and questions the tools that ask the user a question. A call of another
-// event, or of such a tool, is to be ignored.
+// handles, and questions the tools that ask the user a question. For another event, or
+// for one of these tools, it sets Call.Ignore.
 func readClaudeShape(input []byte, events, questions []string) (Call, claudeInput, error) {
 	var in claudeInput
-	// Parse the event first: an error in another field is then refused in the
+	// Parse the event first, so that an error in another field is refused in the
 	// event's format.
 	var envelope struct {
 		Event string `json:"hook_event_name"`
@@ -58,8 +58,8 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	return call, in, nil
 }
 
-// readProgram is readClaudeShape with the events of host, for a host that does not ask
-// its own user while its hook runs.
+// readProgram calls readClaudeShape with the events of host, and sets HostResolved for a
+// signal. It is for hosts that do not ask their own user while their hook runs.
 func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	s := host.Setup
 	signals := slices.Concat(s.Signals, s.Newer)
@@ -72,14 +72,14 @@ func readProgram(host Host, input []byte, questions []string) (Call, error) {
 
 func inputError(err error) error {
 	var typed *json.UnmarshalTypeError
-	if errors.As(err, &typed) { // json's own message names Go types
+	if errors.As(err, &typed) { // the message of encoding/json names Go types
 		err = fmt.Errorf("%s is a JSON %s", cmp.Or(typed.Field, "the whole input"), typed.Value)
 	}
 	return fmt.Errorf("the hook's input is not as expected: %w", err)
 }
 
-// nameTool sets the tool and action type of the call. A call of a tool in questions is
-// to be ignored, because nod can neither allow nor deny a question.
+// nameTool sets the tool and action type of the call. For a tool in questions it also
+// sets Ignore, because nod can neither allow nor deny a question.
 func (c *Call) nameTool(name string, questions []string) {
 	c.ToolName, c.Action = name, agents.ActionOf(name)
 	if slices.Contains(questions, name) {
@@ -88,11 +88,12 @@ func (c *Call) nameTool(name string, questions []string) {
 }
 
 // withoutEdits returns v for a host that cannot run an edited input: an allow with an
-// edit becomes a denial, which tells the agent to ask again with the edited input.
+// edit becomes a denial, which tells the agent to ask again with the edited input. It
+// also adds a reason if v has none.
 func (v Verdict) withoutEdits(agent string) Verdict {
 	if v.Effect == Allow && v.Edited {
 		var line bytes.Buffer
-		_ = json.Compact(&line, v.Input) // an object: verdict parsed it
+		_ = json.Compact(&line, v.Input) // cannot fail: verdict has parsed this object
 		return deny(fmt.Sprintf("Allowed only with edited input, which %s cannot take from a hook: ask again with %s", agent, &line))
 	}
 	if v.Reason == "" { // some hosts ignore a refusal without a reason
@@ -120,13 +121,13 @@ func jsonReply(reply any) ([]byte, int) {
 }
 
 // fallbackRefusal refuses in the formats of all hosts at once. It replaces the reply of
-// a dialect that failed. An empty object would not do: Gemini CLI takes it as an allow,
-// whatever the exit code.
+// a dialect that failed. It is not empty, because Gemini CLI takes an empty object as an
+// allow, whatever the exit code.
 const fallbackRefusal = `{"decision":"block","reason":"nod failed on this call and refused it.","behavior":"deny"}`
 
-// Refuse writes the refusal of a process that failed before Run, and returns its
-// exit code. The caller should write the reason to stderr: some hosts ignore a
-// refusal with an empty stderr.
+// Refuse writes a refusal to stdout for a process that failed before Run, and returns
+// the exit code to use. The caller should write the reason to stderr, because some hosts
+// ignore a refusal with an empty stderr.
 func Refuse(stdout io.Writer) int {
 	_, _ = io.WriteString(stdout, fallbackRefusal+"\n") // if this fails, the exit code still refuses
 	return exitBlock

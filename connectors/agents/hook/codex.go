@@ -2,9 +2,9 @@ package hook
 
 import "time"
 
-// Codex describes OpenAI's Codex CLI. In `codex exec`, Codex never asks its user,
-// and so never calls the PermissionRequest hook: only a strict installation, which
-// adds PreToolUse, covers those calls.
+// Codex describes OpenAI's Codex CLI. `codex exec` never asks its user, and so never
+// calls the PermissionRequest hook: nod decides its calls only in a strict installation,
+// which adds PreToolUse.
 func Codex() Host {
 	return Host{
 		Name:    "codex",
@@ -25,16 +25,16 @@ func Codex() Host {
 
 type codex struct{}
 
-// interrupted is the event of a turn that the user has stopped. Codex kills the
-// hooks of that turn first.
+// interrupted is the event of a turn that the user has stopped. Codex kills the turn's
+// hooks before it sends the event.
 const interrupted = "Interrupt"
 
 func (codex) Read(input []byte) (Call, error) {
 	return readProgram(Codex(), input, []string{"request_user_input"})
 }
 
-// Reply sends only fields that Codex supports: one unsupported field voids the
-// whole decision, and the tool runs.
+// Reply sends only fields that Codex supports. If a reply has another field, Codex
+// ignores the whole decision and runs the tool.
 func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 	if v.Effect == Leave {
 		return []byte("{}"), 0

@@ -8,7 +8,7 @@ import (
 )
 
 // The hook events of Copilot CLI that nod handles. userPromptSubmitted resolves no
-// request, because a sub-agent of the last prompt may still run.
+// request, because a sub-agent of the last prompt may still wait for its requests.
 const (
 	copilotRequest = "permissionRequest"
 	copilotPrompt  = "userPromptSubmitted"
@@ -16,7 +16,7 @@ const (
 )
 
 // Copilot describes GitHub's Copilot CLI. Its permission hook runs for every call
-// except reads, before Copilot's own rules. Copilot reads every file in its hooks
+// except file reads, before Copilot's own rules. Copilot reads every file in its hooks
 // directory, so nod's hooks have a file of their own.
 func Copilot() Host {
 	return Host{
@@ -37,8 +37,9 @@ func Copilot() Host {
 
 type copilot struct{}
 
-// Read parses an input, which does not name its event. An input that is not plainly one
-// of the two signals counts as a permission request.
+// Read parses an input. Copilot CLI does not name the event: an input with either a reason
+// or a prompt, and no field of a tool call, is a signal; any other input is a permission
+// request.
 func (copilot) Read(input []byte) (Call, error) {
 	call := Call{Event: copilotRequest}
 	var in struct {
@@ -64,7 +65,7 @@ func (copilot) Read(input []byte) (Call, error) {
 	if in.ToolInput == nil { // some events have toolArgs instead
 		in.ToolInput = in.ToolArgs
 	}
-	var text string // models also write arguments as an object inside a string
+	var text string // some models write the arguments as a string that holds the JSON object
 	if json.Unmarshal(in.ToolInput, &text) == nil {
 		in.ToolInput = json.RawMessage(text)
 	}
@@ -73,9 +74,9 @@ func (copilot) Read(input []byte) (Call, error) {
 	return call, nil
 }
 
-// Reply refuses if Copilot CLI should ask its user: without a decision Copilot
-// applies its own rules, and with --allow-all-tools those run the call. Copilot
-// takes exit code 2 as a refusal.
+// Reply refuses if the effect is AskHost: without a decision, Copilot CLI applies its own
+// rules, which with --allow-all-tools run the call. Copilot CLI takes exit code 2 as a
+// refusal.
 func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Copilot CLI")
 	refusal := map[string]string{"behavior": "deny", "message": v.Reason}

@@ -17,8 +17,8 @@ const (
 )
 
 // untilDeferred returns a context that ends after Options.DeferAfter: with errDefer if
-// the call's turn is Alone then, with errShared if it is Shared. An Unsure turn is read
-// again after the same time; an Attended one never ends the context.
+// the call's turn is then Alone, with errShared if it is Shared. If the turn is Unsure,
+// it is read again after another DeferAfter. If it is Attended, the context does not end.
 func (h *run) untilDeferred(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.call.Turn == nil || h.opts.DeferAfter <= 0 {
 		return ctx, func() {}
@@ -39,8 +39,9 @@ func (h *run) untilDeferred(ctx context.Context) (context.Context, context.Cance
 	return waiting, func() { give(nil) }
 }
 
-// readTurn returns the call's turn. If it looks Alone, readTurn reads it again after
-// recheckAfter, because the host may still be writing further calls to its transcript.
+// readTurn returns the call's turn. If the first reading is Alone, it reads the turn
+// again after recheckAfter, because the host may still be writing further calls to its
+// transcript.
 func (h *run) readTurn(ctx context.Context) Turn {
 	look := func() Turn {
 		limited, cancel := context.WithTimeoutCause(ctx, transcriptWithin, errLate)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Lines of Claude Code's transcripts, with only the fields that nod reads.
+// Shortened lines of Claude Code's transcripts.
 const (
 	printed  = `{"parentUuid":null,"isSidechain":false,"promptId":"p1","type":"user","message":{"role":"user","content":"go on"},"promptSource":"sdk","entrypoint":"sdk-cli"}` + "\n"
 	typed    = `{"parentUuid":null,"isSidechain":false,"promptId":"p1","type":"user","message":{"role":"user","content":"go on"},"promptSource":"typed","entrypoint":"sdk-cli"}` + "\n"
@@ -24,8 +24,8 @@ const (
 	deferred = `{"isSidechain":false,"attachment":{"type":"hook_deferred_tool","toolUseID":"t1","toolName":"Bash","hookEvent":"PreToolUse"},"type":"attachment"}` + "\n"
 )
 
-// TestDefer: a run is told to end only if Claude Code surely repeats the call
-// later. Otherwise Claude Code would ignore the reply and apply its own rules.
+// TestDefer: the hook replies "defer" only if Claude Code is certain to repeat the call.
+// Otherwise Claude Code would ignore the reply and apply its own rules.
 func TestDefer(t *testing.T) {
 	inTurn := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH","prompt_id":"p1"}`
 	again := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH"}`

@@ -24,20 +24,21 @@ func Hosts() []Host { return []Host{ClaudeCode(), Codex(), Gemini(), Copilot()} 
 
 // Dialect is the input and output format of one host's hooks.
 type Dialect interface {
-	// Read parses the input that the host wrote to the hook. On an error the call
-	// holds the fields parsed so far, at least its Event if the input named one, so
+	// Read parses the input that the host wrote to the hook. If it fails, the Call
+	// still holds the fields parsed so far, and the Event if the input names one, so
 	// that Reply can refuse in the format of that event.
 	Read(input []byte) (Call, error)
-	// Reply encodes v for the host: one JSON object and an exit code. Only an Allow
-	// may be encoded as an allow. An effect that the host has no format for becomes
-	// a refusal.
+	// Reply encodes v for the host: one JSON object and the hook's exit code. It
+	// encodes only the effect Allow as an allow. If the host has no format for an
+	// effect, Reply refuses.
 	Reply(c Call, v Verdict) (output []byte, exit int)
 }
 
-// Call is one tool call that a host asks about.
+// Call is one input of a hook: a tool call that the host asks about or, if Signal is
+// true, a report.
 type Call struct {
 	Event string // the host's hook event; empty if the input was unreadable
-	// Ignore says why nod does not decide this call; empty if nod does.
+	// Ignore is the reason why nod does not decide this call; empty if nod decides it.
 	Ignore string
 
 	SessionID  string // the host's id
@@ -47,24 +48,25 @@ type Call struct {
 	Input      json.RawMessage // a JSON object, exactly as the host sent it
 	Cwd        string
 
-	// Transcript is the path of the session's log that the host keeps; may be empty.
+	// Transcript is the path of the host's own log of the session; may be empty.
 	Transcript string
 
 	// TaskID is the host's id of the calling sub-agent; empty for the main agent.
 	TaskID string
-	// HostAsks is true if the host asks its own user at the same time.
+	// HostAsks is true if the host asks its own user while the hook runs.
 	HostAsks bool
-	// Turn classifies the call's turn, and so tells whether the host would end its run
-	// now and repeat the call later. The result may change. Turn is nil for a host that
-	// never does that.
+	// Turn reads the host's transcript and classifies the call's turn, which decides
+	// whether the host can end its run and repeat the call later. The result may change
+	// while the transcript grows. Turn is nil if the host can never repeat the call.
 	Turn func() Turn
-	// Stopped reports whether the user has stopped the agent since the call was made,
-	// as the host's records say. It is nil for a host that then ends its hook itself.
+	// Stopped reports whether, by the host's transcript, the user has stopped the agent
+	// since the call was made. It is nil if the host then ends its hook itself, or if
+	// there is no transcript.
 	Stopped func() bool
 	// Signal is true if the input is not a call but a report that the host has moved
-	// on. HostResolved then describes the resolved requests, and there is nothing to
-	// refuse. If it has no Reason, nothing is sent to nod: the hook runs only because
-	// every run of a hook also looks for hooks that died.
+	// on. HostResolved then describes the requests that the host no longer waits for.
+	// If HostResolved has no Reason, the hook sends nothing to nod: it is installed for
+	// that event because every run of a hook also withdraws the requests of dead hooks.
 	Signal       bool
 	HostResolved schemas.HostResolved
 
@@ -76,34 +78,35 @@ type Call struct {
 	Rules []Rule
 }
 
-// Rule is a lasting allow that the host itself stores. Once it is chosen, nod can
-// neither see nor revoke it.
+// Rule is a lasting allow that the host itself stores if a person chooses its option.
+// nod can neither see nor revoke a stored rule.
 type Rule struct {
 	Option schemas.Option
-	Update json.RawMessage // the host's encoding; in a reply it makes the host store the rule
+	Update json.RawMessage // the rule in the host's format; in a reply it makes the host store the rule
 }
 
-// Effect is the effect of a verdict on a call.
+// Effect is what the host does with a call.
 type Effect int
 
 // The effects. The zero Effect refuses.
 const (
 	Deny    Effect = iota
-	Allow          // run it
-	AskHost        // nod cannot decide: the host must ask its own user, or refuse
+	Allow          // the host runs the call
+	AskHost        // nod cannot be reached: the host asks its own user, or refuses
 	Leave          // nod does not decide this call: the host continues as without nod
-	Defer          // no decision yet: the host, whose turn is Alone, ends its run and repeats the call later
+	Defer          // no decision yet, in an Alone turn: the host ends its run and repeats the call later
 )
 
 // Verdict is nod's reply to a host.
 type Verdict struct {
 	Effect Effect
 	Reason string // for the agent or its user; may be empty for Allow
-	// Input, for Allow, is the tool input to run: the call's own bytes, or a
-	// person's edit if Edited.
+	// Input, for Allow, is the tool input to run: the call's own bytes or, if Edited is
+	// true, a person's edit or answers.
 	Input  json.RawMessage
 	Edited bool
-	// Update, for Allow, is the host's rule that a person chose; nil if none.
+	// Update, for Allow, is the Update of the Rule that a person chose; nil if a person
+	// chose no rule.
 	Update json.RawMessage
 }
 
@@ -111,30 +114,30 @@ func deny(reason string) Verdict { return Verdict{Effect: Deny, Reason: reason} 
 
 // Setup describes a host's settings file and the hook events that nod uses.
 type Setup struct {
-	DirEnv     string // environment variable that moves the user's directory
-	Dir        string // the directory in the user's home
-	ProjectDir string // the directory in a project; Dir if empty
-	File       string // the settings file in that directory
-	Events     []string
+	DirEnv     string   // environment variable with the directory to use instead of Dir; may be empty
+	Dir        string   // the host's directory, relative to the user's home
+	ProjectDir string   // the host's directory, relative to a project; Dir if empty
+	File       string   // the settings file, relative to the directory
+	Events     []string // events at which nod decides a call, in every installation
 	Strict     []string // events that a strict installation adds
 	// Blocks are the events at which the host runs the call if its hook is missing or
 	// killed. At these events a hook command that exits with code 2 blocks the call.
 	Blocks  []string
 	Signals []string // events that only report that the host has moved on
-	// Newer are signals that hosts older than the first of Tested may not know.
-	// Some hosts ignore a whole settings file, with the user's own rules, if it
-	// holds an unknown event.
+	// Newer are signals that may be unknown to hosts older than Host.Tested[0]. They
+	// are not installed for such hosts: some hosts ignore a whole settings file, with
+	// the user's own rules, if it holds an unknown event.
 	Newer   []string
 	Matcher string // the matcher for all tools
-	Off     string // a top-level setting that turns all hooks off
+	Off     string // the top-level setting that, if true, turns all hooks off
 	// Flat is true if an event holds a list of hooks instead of groups of hooks,
 	// with Copilot CLI's field names.
 	Flat    bool
 	Version int // the version to write into a file that has none; 0 if the host needs none
-	// Timeout is how long the host waits for the hook; the file stores it as a
-	// number of Units.
+	// Timeout is how long the host waits for the hook. The settings file stores it in
+	// multiples of Unit.
 	Timeout time.Duration
 	Unit    time.Duration
-	// Note holds advice for the user of a new installation; may be empty.
+	// Note holds advice for the user after an installation; may be empty.
 	Note string
 }

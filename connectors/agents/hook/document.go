@@ -10,7 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// document is a host's settings file. Edits keep every byte that is not nod's.
+// document is a host's settings file. Its methods change only nod's entries, and keep
+// every other byte.
 type document struct {
 	path    string
 	source  []byte // before any edit
@@ -115,9 +116,8 @@ func (d *document) isTrue(name string) bool {
 	return ok && on.Bool()
 }
 
-// setHook updates nod's hook for event and removes further copies of it. If there is no
-// hook of nod, setHook adds one, but only if wanted. ours reports whether a command is
-// nod's.
+// setHook updates nod's hook for event and removes further copies of it. If nod has no
+// hook for event, it adds one if wanted is true. ours reports whether a command is nod's.
 func (d *document) setHook(event string, entry hookEntry, ours func(string) bool, wanted bool) error {
 	hooks, groups, err := d.find(event)
 	if err != nil {
@@ -176,8 +176,8 @@ func (d *document) shapeError(v hujson.Value, problem string) error {
 }
 
 // eachHook calls visit for every hook that runs a command. It removes each hook for
-// which visit returns false, and each group that is empty then. It keeps entries of any
-// other shape, because nod does not write them.
+// which visit returns false, and each group that becomes empty. It keeps entries of any
+// other shape, because nod did not write them.
 func eachHook(groups *hujson.Array, names entryNames, visit func(hook *hujson.Object, command string) (keep bool)) {
 	each := func(list *hujson.Array) {
 		for j := 0; j < len(list.Elements); j++ {
@@ -232,8 +232,8 @@ func commandOf(v hujson.Value, name string) (hook *hujson.Object, command string
 	return hook, literal.String(), ok && literal.Kind() == '"'
 }
 
-// removeHooks removes nod's hooks under every event, and the lists and objects that
-// become empty. It reports whether it removed any hook.
+// removeHooks removes nod's hooks for every event, and the lists and objects that become
+// empty. It reports whether it removed any hook.
 func (d *document) removeHooks(names entryNames, ours func(string) bool) (removed bool) {
 	h := agents.Member(d.top, "hooks")
 	if h < 0 {
@@ -264,7 +264,7 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool) (remove
 	return removed
 }
 
-// update sets nod's fields of hook to those of entry and keeps the user's other fields.
+// update sets the fields of hook that entry has, and keeps the user's other fields.
 func update(hook *hujson.Object, entry hookEntry) {
 	for _, f := range entry.fields() {
 		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // fields returns only these types

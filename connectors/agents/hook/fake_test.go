@@ -14,27 +14,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeNod is an Asker that checks its caller: one valid request, and at most one
-// withdrawal of it.
+// fakeNod is a Nod that checks its caller: it may send one valid request, and withdraw or
+// detach that request once.
 type fakeNod struct {
 	t   testing.TB
 	ask func(ctx context.Context, r schemas.Request) (schemas.Decision, error)
 
-	mu     sync.Mutex // a hook may leave before its Ask returns
+	mu     sync.Mutex // a hook may call other methods before its Ask returns
 	first  *schemas.Request
-	reason string
+	reason string // the reason of Withdraw
 	left   string // the reason of Detach
 	passed []schemas.HostResolved
 }
 
-// asked returns the request; nil if there was none.
+// asked returns the request that the hook sent; nil if it sent none.
 func (f *fakeNod) asked() *schemas.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.first
 }
 
-// withdrawn returns the reason of the withdrawal; empty if there was none.
+// withdrawn returns the reason of the withdrawal; empty if the hook withdrew nothing.
 func (f *fakeNod) withdrawn() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +81,7 @@ func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	return nil
 }
 
-// detached returns the reason of Detach; empty if it was not called.
+// detached returns the reason of Detach; empty if the hook detached nothing.
 func (f *fakeNod) detached() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,7 +105,7 @@ func (f *fakeNod) HostResolved(_ context.Context, p schemas.HostResolved) error 
 	return nil
 }
 
-// decides returns an Ask that decides its request with d, as nod does.
+// decides returns an Ask that returns d as the decision about its request.
 func decides(d schemas.Decision) func(context.Context, schemas.Request) (schemas.Decision, error) {
 	return func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
 		d.Type, d.SessionID, d.PendingID = schemas.TypeDecision, r.SessionID, r.PendingID
@@ -118,7 +118,7 @@ func waits(ctx context.Context, _ schemas.Request) (schemas.Decision, error) {
 	return schemas.Decision{}, ctx.Err()
 }
 
-// result is the output of a hook that its host reads.
+// result is the exit code and the output of a hook.
 type result struct {
 	exit           int
 	stdout, stderr string
@@ -164,8 +164,8 @@ func oneObject(t testing.TB, out string) map[string]json.RawMessage {
 	return obj
 }
 
-// allows reports whether the host would run the call after this output and exit
-// code, as seen in real runs.
+// allows reports whether the host, as observed in real runs, would run the call after
+// this output and exit code without asking its user. It fails unless out is one JSON object.
 func allows(t testing.TB, host, event, out string, exit int) bool {
 	t.Helper()
 	oneObject(t, out)
@@ -183,7 +183,7 @@ func allows(t testing.TB, host, event, out string, exit int) bool {
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &o))
 	switch host {
-	case "gemini": // the exit code counts only without JSON
+	case "gemini": // it reads the exit code only if stdout holds no JSON
 		return (event == "" || event == "BeforeTool") && o.Decision != "deny" && o.Decision != "block"
 	case "copilot":
 		return (event == "" || event == "permissionRequest") && exit != 2 && o.Behavior != "deny"
@@ -191,7 +191,7 @@ func allows(t testing.TB, host, event, out string, exit int) bool {
 		if exit == 2 {
 			return false
 		}
-		if event == "PreToolUse" { // anything but a plain deny runs
+		if event == "PreToolUse" { // unless the reply is a deny with a reason, Codex runs the call
 			return o.Specific == nil || o.Specific.PermissionDecision != "deny" || o.Specific.Reason == ""
 		}
 	}

@@ -41,9 +41,10 @@ func (gemini) Read(input []byte) (Call, error) {
 	return call, err
 }
 
-// geminiStopped returns a Call.Stopped: it reports whether Gemini CLI has appended to
-// its transcript, since this call, the line that its user stopped it. Gemini then lets
-// the hook run on, but does not run a tool that the hook allows.
+// geminiStopped returns the function for Call.Stopped, or nil if there is no transcript.
+// The function reports whether Gemini CLI has written to its transcript, since
+// geminiStopped was called, that its user stopped it. Gemini CLI then lets the hook run
+// on, but does not run a tool that the hook allows.
 func geminiStopped(transcript string) func() bool {
 	info, err := os.Stat(transcript)
 	if err != nil {
@@ -59,7 +60,7 @@ func geminiStopped(transcript string) func() bool {
 	}
 }
 
-// maxTranscript limits how many bytes of a transcript are read at a time.
+// maxTranscript limits, in bytes, the part of a transcript that linesAfter reads.
 const maxTranscript = 8 << 20
 
 func linesAfter(path string, from int64) ([][]byte, error) {
@@ -75,8 +76,8 @@ func linesAfter(path string, from int64) ([][]byte, error) {
 	return bytes.Split(data, []byte("\n")), err
 }
 
-// Reply refuses if Gemini CLI should ask its user: without a terminal Gemini would
-// wait forever, and with --yolo an empty reply runs the tool.
+// Reply refuses if the effect is AskHost: without a terminal Gemini CLI would wait
+// forever for its user, and with --yolo an empty reply runs the tool.
 func (gemini) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Gemini CLI")
 	refusal := map[string]string{"decision": "deny", "reason": v.Reason}

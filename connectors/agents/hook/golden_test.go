@@ -20,8 +20,8 @@ import (
 // transcript is one hook call with its input and output, as stored in testdata.
 type transcript struct {
 	Stdin json.RawMessage `json:"stdin"` // a JSON string stands for raw bytes
-	// nod's behaviour: it decides, refuses, panics, waits until the caller is gone,
-	// or cannot be reached.
+	// What the fake nod does: it returns a decision or an error, panics, waits until the
+	// hook gets a signal to stop, or cannot be connected to.
 	Decision      *schemas.Decision `json:"decision"`
 	Error         *schemas.Error    `json:"error"`
 	Panic         bool              `json:"panic"`
@@ -31,8 +31,8 @@ type transcript struct {
 
 	Asked     json.RawMessage `json:"asked"` // null: nod must not be asked
 	Withdrawn bool            `json:"withdrawn"`
-	Passed    json.RawMessage `json:"passed"` // the HostResolved that nod receives
-	Stdout    json.RawMessage `json:"stdout"` // compared byte for byte, ignoring spaces
+	Passed    json.RawMessage `json:"passed"` // the HostResolved that nod must receive
+	Stdout    json.RawMessage `json:"stdout"` // compared byte for byte, without white space
 	Stderr    string          `json:"stderr"`
 	Exit      int             `json:"exit"`
 	Runs      bool            `json:"runs"` // whether the host then runs the tool without asking its user
@@ -95,7 +95,7 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 	assert.Equal(t, compact(t, tr.Stdout), strings.TrimSuffix(got.stdout, "\n"))
 	assert.Equal(t, tr.Stderr, got.stderr)
 	assert.Equal(t, tr.Exit, got.exit)
-	call, _ := host.Dialect.Read(stdin) // unreadable input has no event
+	call, _ := host.Dialect.Read(stdin) // if the input cannot be parsed, the event may be empty
 	assert.Equal(t, tr.Runs, allows(t, host.Name, call.Event, got.stdout, got.exit), "whether the tool runs")
 	assert.Equal(t, tr.Withdrawn, nod.withdrawn() != "", "withdrawn: %q", nod.withdrawn())
 	assert.Equal(t, compact(t, tr.Asked), compact(t, asGolden(t, nod.asked())))
@@ -109,10 +109,9 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 	assert.Equal(t, compact(t, tr.Passed), compact(t, passed))
 }
 
-// TestEveryDialectHasEveryOutcome: every hook event has a transcript for every
-// outcome, so a new event or outcome needs its transcripts first. Cases that take a
-// process and time (always, the deadline, asking again, a restart, SIGTERM) are in
-// TestWhatEveryHostHears.
+// TestEveryDialectHasEveryOutcome: every hook event at which nod decides has a transcript
+// for every outcome. Cases that need a process and time (a remembered allow, the deadline,
+// a repeated call, a restart, SIGTERM) are in TestWhatEveryHostHears in test/hosts.
 func TestEveryDialectHasEveryOutcome(t *testing.T) {
 	outcomes := []string{"allow", "allow-by-rule", "allow-edited", "deny", "question", "timed-out", "nod-down", "nod-down-deny", "nod-went-down", "host-gone", "panic", "no-outcome", "input-no-object"}
 	for _, host := range hook.Hosts() {
@@ -124,7 +123,7 @@ func TestEveryDialectHasEveryOutcome(t *testing.T) {
 			require.NoError(t, err)
 			var tr transcript
 			require.NoError(t, json.Unmarshal(data, &tr))
-			call, _ := host.Dialect.Read(tr.Stdin) // unreadable input may still name its event
+			call, _ := host.Dialect.Read(tr.Stdin) // on an error, the call may still have its event
 			_, outcome, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "-")
 			there[call.Event+" "+outcome] = true
 		}

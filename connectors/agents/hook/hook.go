@@ -2,7 +2,7 @@
 // The host writes the call to the command's standard input, nod decides or asks a
 // person, and the command writes one JSON object to its standard output.
 //
-// All hosts share one path (Run); each has its own Dialect.
+// Run does this for every host; each host has its own Dialect.
 package hook
 
 import (
@@ -21,7 +21,8 @@ import (
 // OnUnavailable is the effect on a call when nod is not running.
 type OnUnavailable string
 
-// The values of OnUnavailable. Any other value means UnavailableDeny.
+// The values of OnUnavailable. Empty means UnavailableAsk, any other value means
+// UnavailableDeny.
 const (
 	UnavailableAsk  OnUnavailable = "ask"  // the host asks its own user
 	UnavailableDeny OnUnavailable = "deny" // the call is refused
@@ -29,29 +30,31 @@ const (
 
 // Options configure a hook.
 type Options struct {
-	// HostTimeout is how long the host waits for the hook. The hook replies with a
-	// denial 30 s before that, because some hosts run the tool after they killed
-	// its hook. Zero means the shortest default of any host.
+	// HostTimeout is how long the host waits for the hook; zero means 60 s, the shortest
+	// default of any host. The hook denies the call 30 s before that (after half the
+	// time if HostTimeout is less than 60 s), because some hosts kill a late hook and
+	// then run the tool.
 	HostTimeout time.Duration
 	// OnUnavailable defaults to UnavailableAsk.
 	OnUnavailable OnUnavailable
-	// Host, User and SessionLabel are shown to people. SessionLabel defaults to the
-	// last element of the working directory.
+	// Host (the machine's name), User and SessionLabel are shown to people. SessionLabel
+	// defaults to the last element of the working directory.
 	Host, User, SessionLabel string
 	// Project is the full path of the project that the host was started in. If it
-	// is empty, the working directory of each call is used instead, which an agent
-	// can change.
+	// is empty, the project is the working directory of each call, which an agent can
+	// change.
 	Project string
-	// DeferAfter is how long a host waits for a decision before it is told to end its
-	// run and repeat the call later; zero means never. That works only in an Alone
-	// turn. If the model made other calls in the same message (Shared), the call is
-	// denied after that time instead, and its request stays pending.
+	// DeferAfter is how long the hook waits for a decision before it tells the host to
+	// end its run and repeat the call later; zero means without limit. It does that in
+	// an Alone turn. In a Shared turn it denies the call after that time instead, and
+	// the request stays pending.
 	DeferAfter time.Duration
-	// Waits registers that this process waits for a request. It is called before the
-	// request is sent, and unregister once the process no longer waits. Waits is nil if
-	// no sweep looks for hooks that died.
+	// Waits records that this process waits for a request, so that nod can withdraw the
+	// request if the process dies; it may be nil. Waits is called before the request is
+	// sent, and unregister, possibly twice, once the process no longer waits.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
-	// Stderr gets one line about each failure, never the content of a request.
+	// Stderr gets one line about each failure, never the content of a request; it may be
+	// nil.
 	Stderr io.Writer
 }
 
@@ -77,16 +80,16 @@ func (o Options) deadline() time.Duration {
 // Nod is the interface to nod that a hook needs.
 type Nod interface {
 	agents.Asker
-	// Detach keeps a request pending although the host no longer waits. If it is
-	// allowed later, the same call is allowed once when it is made again.
+	// Detach keeps a request pending although the host no longer waits. If a person
+	// then allows it, the agent's next identical call is allowed, once.
 	Detach(ctx context.Context, sessionID, pendingID, reason string) error
-	// HostResolved withdraws the requests that p describes: the host has continued
-	// without a decision about them.
+	// HostResolved withdraws the requests that p describes, because the host has
+	// continued without a decision about them.
 	HostResolved(ctx context.Context, p schemas.HostResolved) error
 }
 
-// Connect connects to nod. Its error has code UNAVAILABLE if nod is not running.
-// ctx limits only the connecting: the connection outlives it.
+// Connect connects to nod. Its error is a *schemas.Error with code UNAVAILABLE if nod is
+// not running. ctx limits only the time to connect: the connection outlives it.
 type Connect func(context.Context) (Nod, error)
 
 var (
@@ -94,10 +97,12 @@ var (
 	errLate     = errors.New("nod did not answer in time")
 )
 
-// Run answers one call of host and returns the process's exit code. It always writes
-// exactly one JSON object to stdout, even after a panic, and an allow only after the
-// Asker allowed this very call. It stops waiting when ctx ends (see Lifetime) or at its
-// own deadline (see Options.HostTimeout); its request is then withdrawn or detached.
+// Run answers one input of host's hook and returns the process's exit code. It always
+// writes exactly one JSON object to stdout, even after a panic, and an allow only after
+// nod allowed this very call. When ctx ends (see Lifetime), it denies the call and
+// withdraws its request. At its own deadline (see Options.HostTimeout), it denies the
+// call and detaches its request. In both cases it leaves a question to the host instead,
+// and withdraws its request.
 func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, connect Connect, o Options) (exit int) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.deadline(), errDeadline)
 	defer cancel()
@@ -150,13 +155,14 @@ type run struct {
 	connect Connect
 	opts    Options
 	stdout  io.Writer
-	call    Call // as far as it could be parsed
+	call    Call // as far as the input could be parsed
 	replied bool
-	// unwritten is true if writing the reply failed: the host has received none.
+	// unwritten is true if the reply could not be written, so that the host received none.
 	unwritten bool
 }
 
-// read reads the host's whole input and checks the fields that every dialect needs.
+// read reads and parses the host's whole input, and checks the fields that every call
+// needs.
 func (h *run) read(ctx context.Context, stdin io.Reader) error {
 	input, err := callUntil(ctx, "reading the hook's input", func(context.Context) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(stdin, maxInput+1))
@@ -200,8 +206,8 @@ func (h *run) dial(ctx context.Context) (Nod, error) {
 	return nod, err
 }
 
-// reportResolved tells nod that the host moved on. If that fails, the request ends
-// at its deadline.
+// reportResolved tells nod that the host has moved on. If that fails, the requests that
+// the host no longer waits for end at their deadlines.
 func (h *run) reportResolved(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()
@@ -218,8 +224,8 @@ func (h *run) reportResolved(ctx context.Context) {
 	}
 }
 
-// withoutNod returns the verdict after connecting to nod failed. The host's own
-// prompt may replace nod only if nod is not running at all.
+// withoutNod returns the verdict after connecting to nod failed. The host may ask its
+// own user only if nod is not running or did not answer within connectWithin.
 func (h *run) withoutNod(err error) Verdict {
 	missing := errors.Is(err, errLate) || errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 	ask := h.opts.OnUnavailable == UnavailableAsk || h.opts.OnUnavailable == ""
@@ -232,8 +238,9 @@ func (h *run) withoutNod(err error) Verdict {
 	return deny("nod could not be asked: " + err.Error())
 }
 
-// ask sends the call to nod and replies with the decision. It replies before it
-// withdraws, because the host may soon kill the process.
+// ask sends the call to nod and replies with the decision. If no decision comes, it
+// replies first and then withdraws or detaches the request, because the host may kill
+// the process soon.
 func (h *run) ask(ctx context.Context, nod Nod) int {
 	r, err := newRequest(h.host, h.call, h.opts)
 	if err != nil {
@@ -250,7 +257,7 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 		return nod.Ask(ctx, r)
 	})
 	if err == nil {
-		unregister() // before the reply: once the host has it, a death of this process is no reason to withdraw r
+		unregister() // before the reply: once the host has the reply, nod must not withdraw r if this process dies
 		exit := h.reply(verdict(h.call, r, d))
 		if d.Outcome == schemas.Allowed && h.hostMovedOn(ctx) {
 			h.reportUnheard(ctx, nod, r)
@@ -276,8 +283,8 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 // stillOpen tells the agent that its call is denied although the request stays pending.
 const stillOpen = "No approver answered in time, so this call is denied for now. The request stays open: if it is approved later, make the same call again and it is allowed."
 
-// release calls how, a method of Nod that ends or detaches the wait, for r. It does so
-// even if ctx has ended, and logs an error.
+// release calls how, the method of Nod that withdraws or detaches a request, for r. It
+// works even if ctx has ended, and only logs an error.
 func (h *run) release(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
@@ -289,8 +296,8 @@ func (h *run) release(ctx context.Context, how func(ctx context.Context, session
 	}
 }
 
-// reply writes v and returns the exit code. Only the first call writes: a later verdict
-// is dropped.
+// reply writes v to stdout and returns the exit code. Only the first call of reply
+// writes; later ones return exitBlock.
 func (h *run) reply(v Verdict) int {
 	if h.replied {
 		return exitBlock
@@ -305,7 +312,7 @@ func (h *run) reply(v Verdict) int {
 	return exit
 }
 
-// exitBlock is the exit code that most hosts take as a refusal without reading stdout.
+// exitBlock is the exit code that most hosts take as a refusal, whatever is on stdout.
 const exitBlock = 2
 
 // refuseAfterPanic replies with a refusal after a panic in nod's own code.

@@ -8,13 +8,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// errStopped means that the host's records show that the user stopped the agent.
+// errStopped means that, by the host's transcript, the user stopped the agent.
 var errStopped = errors.New("the agent was stopped at its terminal")
 
 const stoppedEvery = time.Second
 
-// untilStopped returns a context that ends once the host's records show that the user
-// stopped the agent. Some hosts leave their hook running then, and ignore its reply.
+// untilStopped returns a context that ends with errStopped once the host's transcript
+// shows that the user stopped the agent. Some hosts leave their hook running then, and
+// ignore its reply.
 func (h *run) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.call.Stopped == nil {
 		return ctx, func() {}
@@ -38,8 +39,8 @@ func (h *run) stopped() bool {
 	return stopped && err == nil
 }
 
-// hostMovedOn reports whether the host has certainly continued without the hook's
-// reply. False may mean that this is unknown.
+// hostMovedOn reports whether the host is known to have continued without the hook's
+// reply.
 func (h *run) hostMovedOn(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, errReaderGone) || errors.Is(cause, errParentGone) || h.unwritten || h.stopped()
@@ -52,23 +53,23 @@ func (h *run) reportUnheard(ctx context.Context, nod Nod, r schemas.Request) {
 	}, r, "the agent had gone on")
 }
 
-// registerWait announces, by Options.Waits, that this process waits for r, until
-// unregister is called.
+// registerWait records with Options.Waits that this process waits for r, until
+// unregister is called. It only logs an error.
 func (h *run) registerWait(r schemas.Request) (unregister func()) {
 	if h.opts.Waits == nil {
 		return func() {}
 	}
 	unregister, err := h.opts.Waits(r.SessionID, r.PendingID)
 	if err != nil {
-		h.log(err) // nod then does not notice if this hook dies
+		h.log(err) // nod then cannot withdraw r if this process dies
 		return func() {}
 	}
 	return unregister
 }
 
-// programHostResolved describes the requests that are resolved by the signal c of a
-// host that does not ask its own user while its hook runs: all requests that the host's
-// hooks wait for.
+// programHostResolved describes the requests that signal c resolves. It is for hosts
+// that do not ask their own user while their hook runs: the signal resolves all requests
+// that the host's hooks wait for.
 func programHostResolved(host Host, c *Call) schemas.HostResolved {
 	p := schemas.HostResolved{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {

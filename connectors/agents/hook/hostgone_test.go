@@ -19,15 +19,15 @@ import (
 
 const cancelledLine = `{"id":"f4b4","timestamp":"2026-11-22T05:04:15.281Z","type":"info","content":"Request cancelled."}` + "\n"
 
-// geminiCall returns a call of Gemini CLI whose transcript already holds an earlier
-// stop.
+// geminiCall returns a call of Gemini CLI, and the path of its transcript, which already
+// holds an earlier stop.
 func geminiCall(t *testing.T) (stdin, transcript string) {
 	transcript = filepath.Join(t.TempDir(), "session.jsonl")
 	require.NoError(t, os.WriteFile(transcript, []byte(cancelledLine), 0o600))
 	return `{"session_id":"s1","transcript_path":"` + transcript + `","cwd":"/w","hook_event_name":"BeforeTool","tool_name":"run_shell_command","tool_input":{"command":"ls"}}`, transcript
 }
 
-// stops appends to the transcript that the user stopped Gemini CLI.
+// stops appends lines to the transcript, as Gemini CLI does when its user stops it.
 func stops(t *testing.T, transcript string, lines ...string) {
 	f, err := os.OpenFile(transcript, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
@@ -36,8 +36,8 @@ func stops(t *testing.T, transcript string, lines ...string) {
 	require.NoError(t, f.Close())
 }
 
-// When its user stops Gemini CLI, it lets the hook run on: the hook withdraws its
-// request.
+// When the user stops Gemini CLI, it lets the hook run on. The hook finds the stop in the
+// transcript and withdraws its request.
 func TestAStoppedGeminiWithdraws(t *testing.T) {
 	stdin, transcript := geminiCall(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -52,8 +52,9 @@ func TestAStoppedGeminiWithdraws(t *testing.T) {
 	})
 }
 
-// A call allowed after the stop never runs, and the hook reports that to nod. An
-// earlier stop, or a line that only resembles one, does not count.
+// A call that is allowed after the user stopped Gemini CLI never runs, and the hook
+// reports that to nod. A stop before the call, or a line that only resembles the line of
+// a stop, does not count.
 func TestWhatAStoppedGeminiWasAllowedIsTold(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"stopped":     {cancelledLine},
@@ -81,7 +82,7 @@ type brokenStdout struct{}
 
 func (brokenStdout) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// An allow that could not be written is reported to nod; a denial is not.
+// The hook reports to nod an allow that it could not write to stdout, but not a denial.
 func TestAnAllowThatNobodyReadIsTold(t *testing.T) {
 	for outcome, told := range map[schemas.Outcome]int{schemas.Allowed: 1, schemas.Denied: 0} {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: outcome})}
@@ -91,8 +92,8 @@ func TestAnAllowThatNobodyReadIsTold(t *testing.T) {
 	}
 }
 
-// A hook announces its wait before it asks. The announcement ends before its host can
-// have the reply, or once the request is withdrawn.
+// Before it asks, a hook records that it waits. It removes this entry before it writes the
+// decision to its host or, without a decision, after it has replied.
 func TestAHookSaysWhileItWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(context.Context, schemas.Request) (schemas.Decision, error)
@@ -119,7 +120,7 @@ func TestAHookSaysWhileItWaits(t *testing.T) {
 	}
 }
 
-// onWrite is a stdout that calls a function at each write.
+// onWrite is a function that, used as stdout, is called at each write.
 type onWrite func()
 
 func (w onWrite) Write(data []byte) (int, error) {
@@ -127,8 +128,8 @@ func (w onWrite) Write(data []byte) (int, error) {
 	return len(data), json.Unmarshal(data, new(any))
 }
 
-// A hook refuses a probe itself, in its host's format, once nod has replied. No
-// person is asked, and no rule can allow it.
+// Once nod has replied, a hook itself refuses a probe's call, in its host's format. It
+// sends nod no request, so that no person or rule can allow the call.
 func TestAProbeIsRefused(t *testing.T) {
 	inputs := map[string]string{
 		"claude-code": `{"session_id":"nod-probe","cwd":"/","hook_event_name":"PreToolUse","tool_name":"nod_probe","tool_input":{"nonce":"n1"}}`,

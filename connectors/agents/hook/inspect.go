@@ -14,15 +14,16 @@ import (
 // Installed is one of nod's hooks in a host's settings.
 type Installed struct {
 	Event   string
-	Command string // the whole shell command
-	Matcher *string
-	Timeout int64 // in the host's unit; 0 if the file has none
-	// Group and Index are the hook's position under its event, from 0.
+	Command string  // the whole shell command
+	Matcher *string // nil if the file has none
+	Timeout int64   // in the host's unit; 0 if the file has none
+	// Group and Index are the hook's position under its event: the group, and the hook
+	// in the group, each from 0.
 	Group, Index int
 }
 
-// Program returns the path of the program that the hook's command runs; "" if the
-// command does not begin with a plain or single-quoted word.
+// Program returns the first word of the hook's command, the program that it runs. It is
+// empty if the command does not begin with a plain or single-quoted word.
 func (i Installed) Program() string {
 	word := firstWord.FindString(strings.TrimSpace(i.Command))
 	if inner, quoted := strings.CutPrefix(word, "'"); quoted {
@@ -33,8 +34,8 @@ func (i Installed) Program() string {
 
 var firstWord = regexp.MustCompile(`^(?:'(?:[^']|'\\'')*'|[A-Za-z0-9_./+,:@%=-]+)`)
 
-// Present reports whether the host is on this machine: its program is in PATH, or
-// its directory exists in the user's home.
+// Present reports whether the host is on this machine: its program is in PATH, or the
+// user has its directory (see Setup.DirEnv and Setup.Dir).
 func (h Host) Present() bool {
 	if _, err := exec.LookPath(h.Program); err == nil {
 		return true
@@ -58,13 +59,13 @@ type Inspection struct {
 	Hooks  []Installed
 	// Signals are the hooks that only report that the host has moved on.
 	Signals []Installed
-	// Off names the setting that turns off every hook of the file; empty if it is
-	// not set.
+	// Off is the name of the setting that turns off every hook; empty if the file does
+	// not set it to true.
 	Off string
 }
 
-// Inspect reads the file that Install would change for host, without changing it.
-// It fails on a file that Install would refuse.
+// Inspect describes the file that Install would change for host, and changes nothing. It
+// fails if Install would refuse the file.
 func Inspect(host Host, o InstallOptions) (Inspection, error) {
 	path, err := settingsPath(host, o)
 	if err != nil {
@@ -79,7 +80,7 @@ func Inspect(host Host, o InstallOptions) (Inspection, error) {
 	return found, err
 }
 
-// InspectChange inspects the file of a Change as it was before, and as it is after
+// InspectChange describes the file of a Change as it is before Write, and as it is after
 // Write.
 func InspectChange(host Host, c Change) (before, after Inspection, err error) {
 	if before, err = inspect(host, c.Path, c.Before); err == nil {
@@ -104,7 +105,7 @@ func inspect(host Host, path string, data []byte) (Inspection, error) {
 	return found, err
 }
 
-// All returns the hooks and the signals.
+// All returns i.Hooks and i.Signals in one list.
 func (i Inspection) All() []Installed { return slices.Concat(i.Hooks, i.Signals) }
 
 // hooksUnder returns nod's hooks under the given events.
@@ -136,8 +137,8 @@ type writtenHook struct {
 	TimeoutSec int64  `json:"timeoutSec"`
 }
 
-// hooksIn returns nod's hooks in one element of an event's list. An element of any
-// other shape is not nod's.
+// hooksIn returns nod's hooks in group, the element at index g of event's list. An
+// element of an unknown shape has none.
 func hooksIn(host Host, event string, g int, group json.RawMessage) (found []Installed) {
 	var entry struct {
 		Matcher *string           `json:"matcher"`

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Inspect finds the hooks that Install wrote, for every host and any path.
+// Inspect finds the hooks that Install wrote, for every host and for paths that need quotes.
 func TestInspectFindsWhatInstallWrote(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		for _, program := range []string{"/opt/nod/bin/nod", "/My Files/it's/nod"} {
@@ -36,7 +36,8 @@ func TestInspectFindsWhatInstallWrote(t *testing.T) {
 	}
 }
 
-// Inspect counts other programs' hooks in positions, but does not return them.
+// Inspect does not return other programs' hooks, but counts them in the positions of nod's
+// hooks.
 func TestInspectAmongOthers(t *testing.T) {
 	path := settings(t, `{"disableAllHooks":true,"hooks":{"PermissionRequest":[7,{"matcher":"x","hooks":[{"command":"log.sh"}]},
 		{"hooks":[3,{"command":"nod hook codex"},{"command":"nod hook claude-code"}]}],"Stop":[{"hooks":[{"command":"nod hook claude-code"}]}]}}`)

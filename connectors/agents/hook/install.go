@@ -16,18 +16,19 @@ import (
 
 // InstallOptions describe an installation of a hook.
 type InstallOptions struct {
-	// Settings is the file to change. If it is empty, the file is the host's own: in
-	// the current directory's project if Project is set, else in the user's home.
+	// Settings is the file to change. If it is empty, the file is the host's own: that of
+	// the project in the current directory if Project is true, else that of the user.
 	Settings  string
 	Project   bool
 	Strict    bool // check every tool call, not only those that the host would ask about
 	Uninstall bool
 	DryRun    bool // change nothing, only report the change
-	// Program is the absolute path of the nod program that the hook runs. It should
-	// stay valid after an upgrade. A name alone would not do, because hosts may run
-	// hooks without a PATH. Uninstall does not need Program.
+	// Program is the absolute path of the nod program that the hook runs, because hosts
+	// may run hooks without a PATH. It should stay valid after an upgrade of nod.
+	// Uninstall does not need Program.
 	Program string
-	// HostVersion is the version of the host that reads the file; empty if unknown.
+	// HostVersion is the version of the host that reads the file. If it is empty, the
+	// version is unknown, and no event of Setup.Newer is added.
 	HostVersion string
 	// Args are extra arguments of the hook command, such as --on-unavailable deny.
 	Args []string
@@ -113,7 +114,7 @@ func install(doc *document, host Host, o InstallOptions) error {
 			return err
 		}
 	}
-	// Signals get a short timeout: no host waits for them for long.
+	// A signal's hook decides nothing: a short timeout limits how long the host waits.
 	entry.command = command
 	entry.timeout = int64(signalTimeout / s.Unit)
 	for _, event := range s.Signals {
@@ -141,8 +142,8 @@ func (s Setup) names() entryNames {
 }
 
 // orBlock is appended to the command of a hook at an event of Setup.Blocks. It blocks
-// the call if nod was killed or its program is gone. It uses only syntax that all
-// common shells know, because Codex runs hooks by $SHELL. It writes to stderr, because
+// the call if nod is killed or its program is missing. It uses only syntax that all
+// common shells know, because Codex runs hooks with $SHELL. It writes to stderr, because
 // Codex takes exit code 2 as a refusal only if stderr is not empty.
 const orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2"
 
@@ -159,9 +160,10 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 
 const timeoutFlag = "--host-timeout"
 
-// ownCommand returns a function that reports whether Install wrote a command for host,
-// even for a nod at another path: the program's name is nod, or nod's own flag follows.
-// The end of the command (orBlock, or nothing in earlier versions) does not matter.
+// ownCommand returns a function that reports whether Install wrote a command for host. The
+// command begins with a program named nod, at any path, and `hook NAME`, or it runs `hook
+// NAME --host-timeout` with any program. It need not end with orBlock, which earlier
+// versions did not write.
 func ownCommand(host Host) func(command string) bool {
 	call := `\s+hook\s+` + regexp.QuoteMeta(host.Name)
 	named := regexp.MustCompile(`^(?:'(?:[^']|'\\'')*[/\\]nod(?:\.exe)?'|"[^"]*[/\\]nod(?:\.exe)?"|(?:\S*[/\\])?nod(?:\.exe)?)` + call + `(?:\s|$)`)

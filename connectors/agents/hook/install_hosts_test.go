@@ -18,21 +18,24 @@ func installedFor(t *testing.T, host hook.Host, path string, o hook.InstallOptio
 	return change
 }
 
-// group returns a hook in a group of its own, with the timeout in the host's unit.
+// group returns the list of an event with one group, which holds nod's hook. timeout is in
+// the host's unit.
 func group(host, timeout string) string {
 	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
 }
 
-// orBlock is the end of the hook command at events at which the host runs the call if
+// orBlock is the end of the hook's command at events at which the host runs the call if
 // its hook fails.
 const orBlock = ` || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2`
 
-// gate returns a group whose hook blocks the call if nod is gone.
+// gate returns the same list as group, except that its hook blocks the call if nod is
+// missing.
 func gate(host, timeout string) string {
 	return strings.Replace(group(host, timeout), "86400s", "86400s"+orBlock, 1)
 }
 
-// signals returns hooks for events that only report that the host moved on.
+// signals returns a comma and a JSON member for each event, with nod's hook. The events only
+// report that the host has moved on.
 func signals(host, timeout string, events ...string) string {
 	all := ""
 	for _, event := range events {
@@ -45,8 +48,8 @@ func claudeSignals() string {
 	return signals("claude-code", "10", "PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd")
 }
 
-// TestANewSignalIsForHostsThatKnowIt: an older Claude Code would ignore the whole
-// file, with its user's own rules.
+// TestANewSignalIsForHostsThatKnowIt: an older Claude Code ignores the whole settings file,
+// also the user's own rules, if it holds an unknown event. Install then leaves the event out.
 func TestANewSignalIsForHostsThatKnowIt(t *testing.T) {
 	const event = "PostToolUseFailure"
 	for version, known := range map[string]bool{"2.1.197": true, "2.1.329": true, "3.0.0": true, "2.1.9": false, "2.0.200": false, "": false, "new": false} {
@@ -105,8 +108,8 @@ func TestInstallForEachHost(t *testing.T) {
 	}
 }
 
-// TestEachHostKeepsWhatOthersWrote: installing, updating and uninstalling keep
-// every other byte, including another host's entries.
+// TestEachHostKeepsWhatOthersWrote: installing and then uninstalling a host's hooks
+// restores every byte of the file. Uninstalling another host's hooks changes nothing.
 func TestEachHostKeepsWhatOthersWrote(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		event := host.Setup.Events[0]
@@ -134,8 +137,8 @@ func TestEachHostKeepsWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// TestCopilotUpdatesItsOwn: an older copy is updated in place and keeps the user's
-// own fields; a second copy is removed.
+// TestCopilotUpdatesItsOwn: installing again updates nod's hook in place, keeps the fields
+// that the user added, and removes a second copy.
 func TestCopilotUpdatesItsOwn(t *testing.T) {
 	const others = `{"type":"command","bash":"log.sh"}`
 	file := func(ours ...string) string {

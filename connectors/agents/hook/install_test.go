@@ -16,8 +16,8 @@ import (
 
 const nodCommand = "/opt/nod/bin/nod hook claude-code --host-timeout 86400s"
 
-// others is a settings file that has hooks already, with odd spaces, numbers and
-// escapes that must survive.
+// others is a settings file with other programs' hooks, and with odd spaces, numbers and
+// escapes that nod must not change.
 const others = `{
     "model":   "opus",
     "env": {"A": "\u00e9<&>", "B": "1.0"},
@@ -43,7 +43,8 @@ func installed(t *testing.T, path string, o hook.InstallOptions) hook.Change {
 	return change
 }
 
-// gateOnly is Claude Code without the signal hooks.
+// gateOnly returns Claude Code without signals, so that Install adds only the hooks that
+// decide calls.
 func gateOnly() hook.Host {
 	host := hook.ClaudeCode()
 	host.Setup.Signals = nil
@@ -180,8 +181,8 @@ func TestUninstallOfNothing(t *testing.T) {
 	assert.NoDirExists(t, filepath.Dir(missing))
 }
 
-// TestInstallUpdatesItsOwn: after nod moved, its old hooks are recognised by their
-// form and keep the user's changes.
+// TestInstallUpdatesItsOwn: installing a nod at another path updates nod's old hooks,
+// which it recognises by the form of their command, and keeps the user's fields.
 func TestInstallUpdatesItsOwn(t *testing.T) {
 	for _, old := range []string{
 		"nod hook claude-code", "/usr/bin/nod hook claude-code", "'/Users/ann b/nod' hook claude-code --on-unavailable deny",
@@ -213,8 +214,8 @@ func TestCommandsOfOthersAreNotOurs(t *testing.T) {
 	}
 }
 
-// TestInstallNeverLoosens: installing again without --strict, such as after an
-// upgrade, keeps and updates the strict hook.
+// TestInstallNeverLoosens: installing again without --strict keeps and updates the hooks
+// of a strict installation.
 func TestInstallNeverLoosens(t *testing.T) {
 	path := settings(t, "{}")
 	installed(t, path, hook.InstallOptions{Strict: true, Program: "/old/nod"})
@@ -246,8 +247,8 @@ func TestInstallRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestLastDuplicateCounts: if two members have the same name, hosts read the last one,
-// and so does nod.
+// TestLastDuplicateCounts: if two members of an object have the same name, nod uses the
+// last one, as hosts do.
 func TestLastDuplicateCounts(t *testing.T) {
 	path := settings(t, `{"hooks":{},"hooks":{"Stop":[]}}`)
 	installed(t, path, hook.InstallOptions{})
@@ -343,7 +344,7 @@ func TestDryRunShowsTheChange(t *testing.T) {
 `, change.Diff())
 }
 
-// TestDiffIsOne: patch(1) accepts the diff and produces the new file.
+// TestDiffIsOne: patch(1) applies the diff and produces the new file.
 func TestDiffIsOne(t *testing.T) {
 	if _, err := exec.LookPath("patch"); err != nil {
 		t.Skip("patch is not installed")
@@ -373,8 +374,8 @@ func TestCommandIsOneShellWordEach(t *testing.T) {
 	assert.Equal(t, "hook|claude-code|--host-timeout|86400s|--data|/My Files/it's $HOME|--on-unavailable|deny|", string(out))
 }
 
-// TestWithoutAProgram: a hook without an absolute path would run any nod in the
-// host's PATH.
+// TestWithoutAProgram: Install fails without the path of the program, instead of writing
+// a hook that runs any nod in the host's PATH.
 func TestWithoutAProgram(t *testing.T) {
 	path := settings(t, "{}")
 	_, err := hook.Install(hook.ClaudeCode(), hook.InstallOptions{Settings: path})
@@ -405,8 +406,8 @@ func TestHooksTurnedOffIsSaid(t *testing.T) {
 	assert.Contains(t, installed(t, path, hook.InstallOptions{}).Warning, "disableAllHooks")
 }
 
-// FuzzInstall: for any valid settings, installing twice equals installing once, and
-// only the hooks differ.
+// FuzzInstall: for any valid settings, installing twice gives the same file as installing
+// once, and changes only the hooks and, for Copilot CLI, a missing version.
 func FuzzInstall(f *testing.F) {
 	for _, seed := range []string{others, fresh, "{}", `{"hooks":{"PreToolUse":[{"hooks":[]}]}}`, "{\"a\" : 1\t}", `{"hooks":{"PermissionRequest":[ ]}}`, `{"version":1,"hooks":{"permissionRequest":[{"bash":"x"}]}}`} {
 		for _, host := range hook.Hosts() {

@@ -10,7 +10,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The functions below keep the layout of a settings file as its owner wrote it.
+// The functions below insert and remove entries of a settings file in the layout that its
+// owner used.
 
 // siblingExtra returns the whitespace before the name and after the colon of obj's
 // last member.
@@ -54,8 +55,8 @@ func (d *document) addElement(arr *hujson.Array, depth int, value any) error {
 }
 
 // space returns the whitespace to put before a new last entry of a container with n
-// entries: that of its last entry, or a new line if the container is empty. inline
-// is true if the container is written on one line.
+// entries: the same as before the present last entry, or a new line if the container is
+// empty. inline is true if the last entry is not on a new line.
 func (d *document) space(n, depth int, extra func(int) hujson.Extra) (before hujson.Extra, inline bool) {
 	if n == 0 {
 		return d.line(depth), false
@@ -69,8 +70,8 @@ func (d *document) line(depth int) hujson.Extra {
 	return hujson.Extra(d.newline + strings.Repeat(d.indent, depth))
 }
 
-// render formats value in the file's style: on several lines with the indentation in
-// before, or inline.
+// render formats value in the file's style: on one line if inline, else on several lines,
+// indented like the last line of before.
 func (d *document) render(value any, before hujson.Extra, inline bool) (hujson.Value, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

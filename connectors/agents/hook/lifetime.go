@@ -17,11 +17,11 @@ var (
 // parentEvery is how often the hook checks that its parent still exists.
 const parentEvery = 500 * time.Millisecond
 
-// Lifetime returns a context for Run. It ends, with a cause that says why, when the
-// process gets a signal to stop, the host closes its end of stdout, or the parent
+// Lifetime returns a context for Run. The context ends, with a cause that says why, when
+// the process gets a signal to stop, the host closes its end of stdout, or the parent
 // process is gone: a host that stops its hook may kill only the shell that runs it.
-// A write to a closed stdout no longer kills the process, so that it can still
-// withdraw its request. Call stop when done.
+// Until stop is called, a write to a closed stdout does not kill the process, so that the
+// process can still withdraw its request. The caller must call stop.
 func Lifetime(parent context.Context, stdout *os.File) (ctx context.Context, stop context.CancelFunc) {
 	ctx, unnotify := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -4,6 +4,6 @@ package hook
 
 import "os"
 
-// awaitReaderGone always returns false: this system cannot detect it, and the
-// hook's deadline applies.
+// awaitReaderGone always returns false, because this system does not report a closed
+// reader. The hook then waits until its deadline.
 func awaitReaderGone(*os.File) bool { return false }

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hookProcess runs a hook as cmd does, with an Asker that waits forever and reports
-// its calls on descriptor 3.
+// hookProcess runs a hook as cmd/nod does, with a Nod that never decides and that writes
+// each call of its methods to descriptor 3.
 func hookProcess() int {
 	ctx, stop := hook.Lifetime(context.Background(), os.Stdout)
 	defer stop()
@@ -60,7 +60,7 @@ func (n tellingNod) Detach(_ context.Context, session, id, reason string) error 
 
 func (n tellingNod) HostResolved(context.Context, schemas.HostResolved) error { return nil }
 
-// child is a hook process that has asked and waits.
+// child is a hook process that has sent its request and waits for the decision.
 type child struct {
 	cmd    *exec.Cmd
 	stdout *os.File
@@ -73,7 +73,8 @@ func startChild(t *testing.T) child {
 	return startAs(t, exec.Command(os.Args[0]))
 }
 
-// startAs starts a hook with a command that runs this test binary.
+// startAs runs cmd, which runs this test binary, as a hook process, and waits until the
+// hook has asked.
 func startAs(t *testing.T, cmd *exec.Cmd) child {
 	t.Helper()
 	pipe := func() (r, w *os.File) {
@@ -122,7 +123,8 @@ func TestSignalsWithdraw(t *testing.T) {
 	}
 }
 
-// TestHostGoneWithdraws: a killed host sends no signal, but its end of stdout closes.
+// TestHostGoneWithdraws: a host that is killed sends its hook no signal, but its end of
+// the hook's stdout closes: the hook withdraws its request.
 func TestHostGoneWithdraws(t *testing.T) {
 	c := startChild(t)
 	require.NoError(t, c.stdout.Close())
@@ -133,8 +135,8 @@ func TestHostGoneWithdraws(t *testing.T) {
 	assert.Equal(t, 2, exit.ExitCode(), "not killed by SIGPIPE before it could withdraw")
 }
 
-// TestAHostThatKillsTheShellWithdraws: hosts run hooks by a shell, and some kill
-// only the shell. Here the host keeps stdout open.
+// TestAHostThatKillsTheShellWithdraws: some hosts stop a hook by killing only the shell
+// that runs it, and keep its stdout open: the hook withdraws its request.
 func TestAHostThatKillsTheShellWithdraws(t *testing.T) {
 	c := startAs(t, exec.Command("/bin/sh", "-c", os.Args[0]+" || exit 2"))
 	require.NoError(t, c.cmd.Process.Kill())

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitReaderGone returns true once the reading end of f is closed. It may block until
-// the process exits, and occupies a thread meanwhile.
+// awaitReaderGone returns true once the reading end of f is closed, or false if poll
+// fails. It may block until the process exits, and occupies a thread.
 func awaitReaderGone(f *os.File) bool {
-	// Most systems report hang-ups even with no requested events; Darwin does not.
+	// Request POLLHUP: most systems report it without a request, but Darwin does not.
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLHUP}}
 	for {
 		_, err := unix.Poll(fds, -1)

@@ -37,9 +37,9 @@ func DefaultMode(path string) (mode string, asksNothing bool) {
 	return mode, slices.Contains(unaskedModes, mode)
 }
 
-// Unasked describes the permission modes of Claude Code in which nod is not asked,
-// given the installation in a settings file. It is empty for other hosts and for a
-// strict installation.
+// Unasked returns a sentence, for the user, about the permission modes of Claude Code in
+// which nod is not asked. at is the installation in a settings file. The sentence is
+// empty for other hosts and for a strict installation.
 func (h Host) Unasked(at Inspection) string {
 	strict := func(i Installed) bool { return slices.Contains(h.Setup.Strict, i.Event) }
 	if h.Name != ClaudeCode().Name || slices.ContainsFunc(at.Hooks, strict) {

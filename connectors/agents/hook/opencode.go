@@ -13,29 +13,30 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// OpenCodeName is the name of OpenCode in `nod install NAME`. OpenCode has no
-// hooks: `nod opencode` follows its server, and the installation only makes
-// OpenCode ask for permission.
+// OpenCodeName is the name of OpenCode in `nod install NAME`. OpenCode has no hooks: the
+// installation only makes it ask for permission, and `nod opencode` follows its server
+// and answers.
 const OpenCodeName = "opencode"
 
 const openCodeSetting = "permission"
 
-// askRules is a permission setting of OpenCode, in OpenCode's order: the last rule
-// that matches counts.
+// askRules is a permission setting of OpenCode: pairs of a tool and an effect. OpenCode
+// applies the last pair that matches.
 type askRules [][2]string
 
 var (
-	// askEffects covers the tools with effects. OpenCode has its own rules for
-	// tools that only read.
+	// askEffects covers OpenCode's tools that run commands, change files or use the
+	// network. For its other tools, OpenCode's defaults apply.
 	askEffects = askRules{{"bash", "ask"}, {"edit", "ask"}, {"webfetch", "ask"}, {"websearch", "ask"}}
-	// askAll also covers the tools of MCP servers. It excludes questions, which are
-	// not permissions.
+	// askAll covers all tools, also those of MCP servers, except questions, which are not
+	// permissions.
 	askAll = askRules{{"*", "ask"}, {"question", "allow"}}
 )
 
-// InstallOpenCode makes OpenCode ask before it acts, or removes that setting, and
-// returns the change; every other byte of the file stays. It never edits a permission
-// setting that the user made: nod is not asked about calls that such a setting allows.
+// InstallOpenCode adds the setting that makes OpenCode ask before it acts, or removes it,
+// and returns the change. It keeps every other byte of the file. It never edits a
+// permission setting that the user made, and then returns a Warning: nod is not asked
+// about calls that the user's setting allows.
 func InstallOpenCode(o InstallOptions) (Change, error) {
 	path, err := openCodeSettings(o)
 	if err != nil {
@@ -61,7 +62,8 @@ func InstallOpenCode(o InstallOptions) (Change, error) {
 	return change, change.Write()
 }
 
-// openCodeSettings returns the path of the file that OpenCode itself would change.
+// openCodeSettings returns the path of OpenCode's settings file: o.Settings, or the file
+// that OpenCode itself would change.
 func openCodeSettings(o InstallOptions) (string, error) {
 	if o.Settings != "" {
 		return filepath.Abs(o.Settings)
@@ -115,9 +117,9 @@ func parseJSONC(path string, data []byte) (*document, error) {
 	return d, nil
 }
 
-// withAskRules adds nod's setting as the first member if the file has no permission
-// setting. If strict, it replaces nod's own setting that is not strict. It keeps any
-// other permission setting and returns a warning.
+// withAskRules returns the file with nod's setting, which it adds as the first member if
+// there is no permission setting. If strict is true, it also replaces askEffects by askAll.
+// It keeps any other permission setting and returns a warning.
 func (d *document) withAskRules(before []byte, strict bool) (after []byte, warning string) {
 	setting := askEffects
 	if strict {
@@ -141,8 +143,8 @@ func (d *document) withAskRules(before []byte, strict bool) (after []byte, warni
 	return before, fmt.Sprintf("%s has its own %q, which stays: nod is asked only about calls that it sets to \"ask\"", d.path, openCodeSetting)
 }
 
-// withoutAskRules removes nod's setting from any place in the file. If comments
-// surround the setting, it stays and the result is a warning.
+// withoutAskRules returns the file without nod's setting, wherever it stands. If there are
+// comments around the setting, it keeps the setting and returns a warning.
 func (d *document) withoutAskRules(before []byte) (after []byte, warning string) {
 	at := d.afterBrace()
 	for _, setting := range []askRules{askEffects, askAll} {
@@ -166,8 +168,9 @@ func (d *document) withoutAskRules(before []byte) (after []byte, warning string)
 // afterBrace returns the offset after the object's opening brace.
 func (d *document) afterBrace() int { return d.root.StartOffset + 1 }
 
-// formatted returns the setting as text to insert after the object's brace: on
-// several lines if the file has several, and without a comma if no member follows.
+// formatted returns the setting as text to insert after the object's opening brace: on
+// one line if the whole file is one line with other members, and with a comma if other
+// members follow.
 func (d *document) formatted(setting askRules) []byte {
 	fields := make([]string, len(setting))
 	for i, s := range setting {
@@ -189,7 +192,8 @@ func (d *document) formatted(setting askRules) []byte {
 	return []byte(text + d.newline)
 }
 
-// is reports whether v equals this setting and holds no comment.
+// is reports whether v equals this setting, apart from whitespace. It is false if v holds
+// a comment.
 func (a askRules) is(v hujson.Value) bool {
 	fields := make([]string, len(a))
 	for i, s := range a {

@@ -22,7 +22,7 @@ func minimal(t *testing.T, text string) string {
 	return v.String()
 }
 
-// The setting is added once, and uninstalling restores every byte.
+// Installing adds nod's setting once, and uninstalling restores every byte of the file.
 func TestOpenCodeKeepsEveryByte(t *testing.T) {
 	for name, before := range map[string]string{
 		"lines":             "{\n  \"$schema\": \"https://opencode.ai/config.json\",\n  \"model\": \"a/b\"\n}\n",
@@ -75,7 +75,7 @@ func TestOpenCodeBecomesStrict(t *testing.T) {
 	assert.Equal(t, `{"permission":{"*":"ask","question":"allow"},"model":"a/b"}`, minimal(t, string(readFile(t, path))))
 }
 
-// A permission setting of the user stays, installed or not.
+// Installing and uninstalling keep a permission setting of the user.
 func TestOpenCodeLeavesTheUsersOwnSetting(t *testing.T) {
 	for _, own := range []string{`"ask"`, `"allow"`, `{"bash":{"git *":"allow","*":"ask"}}`, `{"edit":"ask","bash":"ask","webfetch":"ask","websearch":"ask"}`, "{\"bash\":\"ask\", // mine\n\"edit\":\"ask\",\"webfetch\":\"ask\",\"websearch\":\"ask\"}"} {
 		before := "{\n  \"permission\": " + own + ",\n  \"model\": \"a/b\"\n}\n"
@@ -90,7 +90,8 @@ func TestOpenCodeLeavesTheUsersOwnSetting(t *testing.T) {
 	}
 }
 
-// Nod's setting is recognised in a reformatted file, but no comment is removed.
+// Uninstalling removes nod's setting from a reformatted file, too, unless a comment stands
+// beside the setting.
 func TestOpenCodeIsTakenOutWhereItWasMoved(t *testing.T) {
 	for before, after := range map[string]string{
 		"{\"model\":\"a/b\",\n\"permission\":" + openCodeBlock + "}":                    "{\"model\":\"a/b\"}",

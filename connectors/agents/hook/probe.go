@@ -15,21 +15,21 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// probeTool is the name of a tool that no host has. The hook refuses a call of it once
-// nod has replied, so no rule or person can allow the call.
+// probeTool is the name of a tool that no host has. Once nod has replied, the hook itself
+// refuses a call of probeTool: no rule or person can allow the call.
 const probeTool = "nod_probe"
 
-// ProbeEnv is an environment variable that Probe sets for the hook. A hook that finds
-// it does not record that its host ran it.
+// ProbeEnv is an environment variable that Probe sets for the hook. The hook then does
+// not record that its host has run it.
 const ProbeEnv = "NOD_HOOK_PROBE"
 
-// probeWithin is the time limit of Probe. It includes connectWithin, in which the
-// hook connects to nod.
+// probeWithin is the time limit of Probe: for the hook to connect to nod, for nod to
+// reply, and 5 s to start the process.
 const probeWithin = connectWithin + reportWithin + 5*time.Second
 
-// Probe runs a hook's command as the host would, with a call of probeTool. It returns
-// nil if the hook reached nod and refused the call. The error describes any other
-// result.
+// Probe runs the command of hook i as the host would, with a call of probeTool. It
+// returns nil if the hook reached nod and refused the call, else an error that describes
+// the result.
 func (h Host) Probe(ctx context.Context, i Installed) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
@@ -72,7 +72,8 @@ func (h Host) probeInput(event, nonce string) []byte {
 	return data
 }
 
-// answerProbe refuses a probe's call, with a text that says whether nod replied.
+// answerProbe refuses a probe's call, with a text that says whether nod replied. To find
+// out, it reports a request that does not exist as resolved, which changes nothing.
 func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 	var input struct {
 		Nonce string `json:"nonce"`
@@ -92,13 +93,14 @@ func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 	return h.reply(deny(probeReply(input.Nonce)))
 }
 
-// BlocksWhenGone reports whether an installed hook blocks a call if nod was killed
-// or is gone. Hooks written by earlier versions of nod do not.
+// BlocksWhenGone reports whether hook i is safe if nod is killed or its program is
+// missing: the host then blocks the call or asks its own user. Hooks that earlier versions
+// of nod installed may not be safe.
 func (h Host) BlocksWhenGone(i Installed) bool {
 	for _, event := range h.Setup.Blocks {
 		if event == i.Event {
 			return strings.HasSuffix(i.Command, orBlock)
 		}
 	}
-	return true // at other events the host then asks its own user
+	return true // at other events the host asks its own user if the hook fails
 }

@@ -45,7 +45,8 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	return r, nil
 }
 
-// verdict converts decision d about r to the reply for the host.
+// verdict returns the verdict for the host on call, from nod's decision d about its
+// request r.
 func verdict(call Call, r schemas.Request, d schemas.Decision) Verdict {
 	if heard := agents.DescribeDecision(&r, &d); !heard.Allowed {
 		return deny(heard.Text)

@@ -12,15 +12,15 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The names in `nod install NAME` of the programs that a host starts.
+// The names in `nod install NAME` for installing nod as a server that a host starts.
 const (
 	MCPName = "mcp"
 	ACPName = "acp"
 )
 
-// Server is a nod program that a host starts because its settings name it.
+// Server is a nod program that a host starts because the host's settings list it.
 type Server struct {
-	List string // the settings member that lists such programs: mcpServers
+	List string // the settings member that lists such programs, such as mcpServers
 	Name string // its key in that list
 	Args []string
 	Note string // advice for the user; may be empty
@@ -35,19 +35,20 @@ func MCPServer() Server {
 	}
 }
 
-// The list of agents in an editor's settings, and the suffix of an agent that runs
-// through nod.
+// acpList is the member of an editor's settings that lists its agents. throughNod is the
+// end of the name of an agent that runs through nod.
 const (
 	acpList    = "agent_servers"
 	throughNod = ", through nod"
 )
 
-// ACPServers returns a Server that matches every entry made from ACPServer, to remove
-// them all.
+// ACPServers returns a Server with which InstallServer removes every entry that was made
+// with ACPServer.
 func ACPServers() Server { return Server{List: acpList} }
 
 // ACPServer describes nod as an agent in the settings of an editor that lists its
 // agents as Zed does. Nod stands between the editor and the agent that command starts.
+// It fails if command is empty.
 func ACPServer(command []string) (Server, error) {
 	if len(command) == 0 {
 		return Server{}, errors.New("name the agent's command after --, such as: nod install acp --settings ~/.config/zed/settings.json -- gemini --experimental-acp")
@@ -58,8 +59,8 @@ func ACPServer(command []string) (Server, error) {
 	}, nil
 }
 
-// InstallServer adds a server to the host's settings, or removes it, and returns
-// the change. Everything else in the file stays, including comments.
+// InstallServer adds s to the settings file o.Settings, or removes it if o.Uninstall is
+// set, and returns the change. It keeps everything else in the file, including comments.
 func InstallServer(s Server, o InstallOptions) (Change, error) {
 	if o.Settings == "" {
 		return Change{}, errors.New("name the host's settings file with --settings")
@@ -91,7 +92,7 @@ func InstallServer(s Server, o InstallOptions) (Change, error) {
 	return change, change.Write()
 }
 
-// serverList returns the object that lists servers; nil if there is none.
+// serverList returns the object s.List of the file; nil if there is none.
 func (d *document) serverList(s Server) (*hujson.Object, error) {
 	i := agents.Member(d.top, s.List)
 	if i < 0 {

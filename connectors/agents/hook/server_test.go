@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server is listed once, beside other servers, and can be removed again.
+// InstallServer lists a server once, beside other servers, and can remove it again.
 func TestServersAreListed(t *testing.T) {
 	acp, err := hook.ACPServer([]string{"/usr/bin/gemini", "--experimental-acp"})
 	require.NoError(t, err)

@@ -8,13 +8,13 @@ import (
 	"os"
 )
 
-// Turn classifies the turn that a call belongs to, by the host's own records.
+// Turn classifies the turn that a call belongs to, by the host's transcript.
 type Turn int
 
-// The turns. Only in an Alone turn may the host be told to repeat the call later.
+// The turns. Only in an Alone turn may the hook tell the host to repeat the call later.
 const (
-	Unsure   Turn = iota // the records do not say, or not yet
-	Attended             // a user is at the terminal; the host does not end
+	Unsure   Turn = iota // the transcript does not show the turn, or not yet
+	Attended             // a user is at the terminal, so the host does not end its run
 	Shared               // an unattended run whose model made other calls in the same message
 	Alone                // an unattended run whose model made only this call
 )
@@ -38,8 +38,8 @@ type claudeLine struct {
 // claudeTurn classifies a call's turn from the transcript that in names. Claude Code
 // repeats a deferred call only in an unattended run, and only if the model's message
 // holds no other call; otherwise it ignores "defer" and continues as without a hook.
-// The source of the prompt shows whether a run is unattended. The environment does not,
-// because a nested run inherits it.
+// A run is unattended if its prompt came from the SDK. Environment variables cannot show
+// this, because a nested run inherits them.
 func claudeTurn(in claudeInput) Turn {
 	lines, err := claudeLines(in.Transcript)
 	if err != nil {
@@ -55,7 +55,7 @@ func claudeTurn(in claudeInput) Turn {
 		case ours && l.PromptSource != "" && l.PromptSource != "sdk":
 			turn = Attended
 		case in.PromptID == "" && l.Attachment.Type == "hook_deferred_tool" && l.Attachment.ToolUseID == in.ToolUseID:
-			turn = Shared // a repeated call, which only an unattended run makes
+			turn = Shared // a repeated call names no prompt, and only an unattended run repeats calls
 		}
 		for _, id := range l.calls() {
 			if calls[l.Message.ID] == nil {
@@ -96,8 +96,9 @@ func (l *claudeLine) calls() (ids []string) {
 	return ids
 }
 
-// claudeLines returns the transcript lines that claudeTurn needs. A line that
-// cannot be parsed is an error: it may be the line of this call, half written.
+// claudeLines returns the transcript lines that claudeTurn needs. It fails if one of
+// them, or an unfinished last line, cannot be parsed: it may be the half-written line of
+// this call.
 func claudeLines(path string) (lines []claudeLine, err error) {
 	file, err := os.Open(path)
 	if err != nil {

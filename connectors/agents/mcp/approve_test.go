@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// byTool answers by the tool's name.
+// byTool is an approver whose answer depends on the tool's name.
 func byTool(p schemas.Prompt) nodtest.Answer {
 	switch p.Request.ToolName {
 	case "Yes":
@@ -33,7 +33,7 @@ func use(tool, input, id string) string {
 	return fmt.Sprintf(`{"tool_name":%q,"input":%s,"tool_use_id":%q}`, tool, input, id)
 }
 
-// The results for Claude Code, to the letter.
+// approve returns exactly these results to Claude Code.
 func TestApprove(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	everyWay(t, func(t *testing.T, w way) {
@@ -60,7 +60,7 @@ func TestApprove(t *testing.T) {
 	})
 }
 
-// The requests that people and rules see.
+// The request that approve sends to nod has these fields.
 func TestWhatNodIsAsked(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app"}), ways()[0], nil)
@@ -83,7 +83,7 @@ func TestWhatNodIsAsked(t *testing.T) {
 	assert.Contains(t, other, `"deny"`, "an allow is for what was asked")
 }
 
-// With InProject, rules and people see the project as the call's directory.
+// With InProject, the request has the project as the call's directory.
 func TestWhereACallRuns(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app", InProject: true}), ways()[0], nil)
@@ -95,7 +95,7 @@ func TestWhereACallRuns(t *testing.T) {
 	assert.Equal(t, `{"command":"make"}`, string((<-n.asked).ActionDetails), "no project is known")
 }
 
-// Only a decision that allows becomes an allow.
+// approve allows only if nod's decision allows this very request.
 func TestApproveNeverAllowsByMistake(t *testing.T) {
 	decided := func(d schemas.Decision, err error) func(context.Context, schemas.Request) (schemas.Decision, error) {
 		return func(_ context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -11,11 +11,12 @@ import (
 	"github.com/nodbus/nod/connectors/agents"
 )
 
-// exchangeHeader carries the id of an exchange to its tool call. A context value
-// cannot: in the protocol's earlier generation the call gets the context of the
-// client's session.
+// exchangeHeader is the header in which receive passes the id of an exchange to its tool
+// calls. A context value would not reach them: in the protocol's earlier generation, a
+// call gets the context of the client's session.
 const exchangeHeader = "Nod-Visit"
 
+// exchanges holds the exchanges whose response is not complete.
 type exchanges struct {
 	mu   sync.Mutex
 	open map[string]*exchange
@@ -29,7 +30,7 @@ func (e *exchanges) add(one *exchange) (id string) {
 	return id
 }
 
-// remove ends an exchange whose response is complete.
+// remove removes an exchange whose response is complete.
 func (e *exchanges) remove(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -37,8 +38,8 @@ func (e *exchanges) remove(id string) {
 	delete(e.open, id)
 }
 
-// find returns the exchange of a call, or nil if the call did not come over HTTP. For
-// an exchange that has ended, it returns one whose context is done.
+// find returns the exchange of a call, or nil if the call did not come over HTTP. If the
+// exchange has already ended, it returns an empty one whose context has ended.
 func (e *exchanges) find(req *mcp.CallToolRequest) *exchange {
 	if req.Extra == nil || req.Extra.Header == nil {
 		return nil
@@ -53,7 +54,7 @@ func (e *exchanges) find(req *mcp.CallToolRequest) *exchange {
 	return &exchange{ctx: gone, complete: true}
 }
 
-// awaitAnswers waits until the calls in progress have their responses, or ctx ends.
+// awaitAnswers waits until the open exchanges with calls are complete, or ctx ends.
 func (e *exchanges) awaitAnswers(ctx context.Context) {
 	e.mu.Lock()
 	var calls []*exchange
@@ -75,13 +76,13 @@ func (e *exchanges) awaitAnswers(ctx context.Context) {
 // signs of life are written to the response, from different goroutines.
 type exchange struct {
 	ctx                    context.Context // ends when the client is gone
-	calls                  bool            // it carries calls; otherwise it is a stream of notifications
+	calls                  bool            // the request carries calls; false for a stream of notifications
 	session, project, host string
 	done                   chan struct{} // closed once the response is complete
 
 	mu       sync.Mutex
 	w        http.ResponseWriter
-	begun    bool // its headers are set
+	begun    bool // the response's headers are set, so that comments may follow
 	complete bool
 }
 
@@ -97,7 +98,8 @@ func (e *exchange) WriteHeader(status int) {
 	e.w.WriteHeader(status)
 }
 
-// Write writes data, which must end with a whole message, because a comment may follow.
+// Write writes data, which must end at the end of a message, because the next write may be
+// a comment.
 func (e *exchange) Write(data []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,15 +121,15 @@ func (e *exchange) begin() {
 	e.begun = true
 }
 
-// comment sends a comment, which readers of an event stream ignore, if the response
-// has begun.
+// comment sends a comment, which clients ignore, if the event stream has begun and is not
+// complete.
 func (e *exchange) comment() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.begun || e.complete {
 		return
 	}
-	_, _ = io.WriteString(e.w, ": nod is here\n\n") // other code notices that the client is gone
+	_, _ = io.WriteString(e.w, ": nod is here\n\n") // if the client is gone, e.ctx ends
 	_ = http.NewResponseController(e.w).Flush()
 }
 

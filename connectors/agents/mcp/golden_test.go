@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// goldenNod is the fake nod of a transcript. It supports only requests.
+// goldenNod is the fake nod of a transcript. It supports requests; Share and Session fail.
 type goldenNod struct{ *golden.Nod }
 
 func (goldenNod) Share(context.Context, schemas.Share) (schemas.StandingAnswer, error) {
@@ -25,8 +25,8 @@ func (goldenNod) Session(context.Context, string) (schemas.Session, error) {
 	return schemas.Session{}, schemas.Errorf(schemas.CodeInternal, "no session is read here")
 }
 
-// TestTranscripts replays testdata: the clients' standard input, in either
-// generation of the protocol, and their output.
+// TestTranscripts replays the transcripts in testdata, which hold the messages of clients
+// of both generations of the protocol and the server's responses.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		nod := golden.NewNod()

@@ -21,8 +21,8 @@ import (
 type HTTPOptions struct {
 	// Token is the bearer token that every request must carry.
 	Token string
-	// Hosts are the names, besides the loopback ones, by which clients may reach
-	// the server; without ports.
+	// Hosts are the host names, without ports, by which clients may reach the server in
+	// addition to localhost and the loopback addresses.
 	Hosts []string
 }
 
@@ -30,8 +30,8 @@ const (
 	// Path is the HTTP path of the tools.
 	Path = "/mcp"
 
-	// SessionHeader names the nod session of a request, and ProjectHeader the full
-	// path of its client's project.
+	// SessionHeader is the HTTP header with the nod session of a request. ProjectHeader
+	// is the one with the full path of the client's project.
 	SessionHeader = "Nod-Session"
 	ProjectHeader = "Nod-Project"
 
@@ -40,12 +40,12 @@ const (
 	statelessSince = "2026-07-28"
 
 	headerWithin  = 10 * time.Second
-	idleFor       = 24 * time.Hour // a client's session ends after that time without a request
+	idleFor       = 24 * time.Hour // a client's session with the server ends after this time without a request
 	answersWithin = 5 * time.Second
 )
 
-// Listen opens the address to serve HTTP on. It opens an address that other
-// machines can reach only if hosts is not empty.
+// Listen returns a TCP listener at addr for Serve. It fails if other machines can reach
+// addr and hosts is empty.
 func Listen(ctx context.Context, addr string, hosts []string) (net.Listener, error) {
 	var open net.ListenConfig
 	l, err := open.Listen(ctx, "tcp", addr)
@@ -59,8 +59,9 @@ func Listen(ctx context.Context, addr string, hosts []string) (net.Listener, err
 	return l, nil
 }
 
-// Serve serves clients on l until ctx ends. When it returns, every call has been
-// answered or withdrawn.
+// Serve serves clients on l until ctx ends, and then stops the server and returns nil.
+// When it returns, every call has been answered or withdrawn. It returns an error if o is
+// invalid or l fails.
 func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error {
 	handler, err := s.Handler(o)
 	if err != nil {
@@ -84,9 +85,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error
 	return nil
 }
 
-// Handler serves both generations of the protocol at Path; clients of the earlier
-// one have a session with the server. It refuses requests that a web page could
-// send, and requests without the token.
+// Handler returns a handler that serves both generations of the protocol at Path. The
+// handler refuses requests that a web page could send, and requests without the token.
+// Handler fails unless o.Token is one word of at least 16 characters.
 func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	if len(o.Token) < 16 || len(strings.Fields(o.Token)) != 1 {
 		return nil, errors.New("the HTTP token must be one word of at least 16 characters: delete its file for a new one")
@@ -94,7 +95,7 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			Stateless: stateless, SessionTimeout: idleFor,
-			DisableLocalhostProtection: true, // authorize checks more
+			DisableLocalhostProtection: true, // authorize makes a stricter check
 		})
 	}
 	sessions, stateless := serve(false), serve(true)
@@ -109,9 +110,9 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	return authorize(o, mux), nil
 }
 
-// authorize passes only requests of programs that have the token. A browser page is
-// refused: it sends its origin, or it reaches this machine by a host name of its own,
-// which o.Hosts does not list.
+// authorize passes a request to next only if it has the token and no web page sent it. A
+// request from a web page names the page's origin, or reaches this machine by a host name
+// that o.Hosts does not list.
 func authorize(o HTTPOptions, next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(o.Token))
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
@@ -151,8 +152,9 @@ func thisMachine(name string) bool {
 	return name == "localhost" || net.ParseIP(name).IsLoopback()
 }
 
-// clientHost returns the host of a client: this machine, or its address. Behind a
-// proxy the host is unknown: "elsewhere".
+// clientHost returns the name of a client's machine, for people: s.opts.Host for this
+// machine, else the client's address. It is "elsewhere" if a proxy on this machine passed
+// the request on, because the client's address is then unknown.
 func (s *Server) clientHost(r *http.Request) string {
 	switch at := nameOf(r.RemoteAddr); {
 	case !thisMachine(at):
@@ -163,8 +165,8 @@ func (s *Server) clientHost(r *http.Request) string {
 	return s.opts.Host
 }
 
-// receive serves one HTTP request and registers it as an exchange, so that its tool
-// calls can find it.
+// receive serves one HTTP request with next. It registers the request as an exchange, so
+// that the tool calls in it can find it.
 func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()

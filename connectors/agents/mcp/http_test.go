@@ -17,7 +17,7 @@ import (
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// Requests that a browser page could send, and requests without the token, are refused.
+// The server refuses requests that a web page could send, and requests without the token.
 func TestWhoMayNotComeIn(t *testing.T) {
 	n := fake(func(context.Context, schemas.Request) (schemas.Decision, error) {
 		t.Error("nod was asked")
@@ -91,7 +91,7 @@ func TestATokenMustBeOne(t *testing.T) {
 	}
 }
 
-// Other machines can reach the server only if hosts are allowed.
+// The server listens at an address that other machines can reach only if hosts are allowed.
 func TestItListensOnThisMachineAlone(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		_, err := mcp.Listen(t.Context(), addr, nil)
@@ -116,8 +116,9 @@ func (c namedHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// A client's session is its own, or the one that it names. Its project is the one
-// that it names, and never the server's directory.
+// A request over HTTP belongs to the session that the client names in a header, else to the
+// client's session with the server, else to Options.Session. Its project is the one that
+// the client names, never the server's directory.
 func TestWhoAsksOverHTTP(t *testing.T) {
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// every calls f at once and then every d, with a count from 1, until stop is
-// called. stop waits for f to return.
+// every calls f at once and then every d, until stop is called. n counts the calls from 1.
+// stop waits for a running f to return.
 func every(d time.Duration, f func(n int)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -28,17 +28,17 @@ func every(d time.Duration, f func(n int)) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// keepAlive sends the client signs of life during the call: at once, then every
-// SignOfLife until stop is called. After stop has returned, it sends none. They are
-// progress notifications if the client asked for progress; otherwise, over HTTP,
-// comments in the event stream. A client or proxy may close a connection that stays
-// silent.
+// keepAlive sends the client signs of life, because a client or proxy may close a
+// connection that stays silent: the first at once, then one every SignOfLife, and none
+// after stop has returned. A sign is a progress notification if the client asked for
+// progress; otherwise it is a comment in the event stream over HTTP, and nothing over
+// standard output.
 func (c *call) keepAlive(ctx context.Context) (stop func()) {
 	token := c.Params.GetProgressToken()
 	if c.exchange != nil {
 		c.exchange.begin()
 	}
-	// Ignore errors here: other code notices that the client is gone.
+	// An error is ignored: if the client is gone, the call's context ends.
 	return every(c.server.opts.SignOfLife, func(n int) {
 		switch {
 		case token != nil:

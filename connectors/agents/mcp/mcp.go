@@ -1,7 +1,8 @@
 // Package mcp connects agents that speak the Model Context Protocol, over standard
-// input and output or streamable HTTP, in both generations of the protocol. It
-// serves four tools: approve, which is Claude Code's --permission-prompt-tool;
-// request_permission; grant_permission; list_permissions.
+// input and output or streamable HTTP. It supports both generations of the protocol: the
+// earlier one, in which a client has a session with the server, and the later one without
+// such sessions. It serves four tools: approve, for Claude Code's option
+// --permission-prompt-tool, request_permission, grant_permission and list_permissions.
 package mcp
 
 import (
@@ -20,13 +21,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is the interface to nod that the server needs. Nod's own refusals are a
-// *schemas.Error. If nod is not running, a method fails, and a later call may
-// succeed.
+// Nod is the interface to nod that the server needs. If nod refuses, the error is a
+// *schemas.Error. If nod is not running, a method fails, and a later call may succeed.
 type Nod interface {
 	agents.Asker
-	// Share grants another session permissions that one session holds, and returns
-	// the grant.
+	// Share grants the session s.AgentID permissions that the session s.SessionID holds,
+	// and returns the grant.
 	Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error)
 	// Session returns a session's permissions and every grant that applies to it.
 	Session(ctx context.Context, id string) (schemas.Session, error)
@@ -34,28 +34,30 @@ type Nod interface {
 
 // Options configure a server.
 type Options struct {
-	// Session is the session of clients that name none; empty means a new one.
+	// Session is the nod session of clients that neither name one (see SessionHeader) nor
+	// have a session with the server; empty means a new random id.
 	Session string
 	// Host and User identify the client's machine and user to people, and Project
 	// is the full path of the client's project. Empty means unknown.
 	Host, User, Project string
-	// InProject is true if the client runs every tool in its project's directory.
-	// Otherwise no rule can depend on a call's directory, because the protocol does
-	// not name it.
+	// InProject is true if the client runs every tool in its project's directory. If it
+	// is false, the directory of a call is unknown, because the protocol does not name
+	// it, and no rule can depend on it.
 	InProject bool
-	// Version is nod's version, which clients are sent.
+	// Version is nod's version, which the server sends to clients.
 	Version string
-	// SignOfLife is the interval of signs of life to a client whose call waits for a
-	// person; 0 means 20 s. Some clients give up on a call that is silent for a minute.
+	// SignOfLife is the interval at which the server sends signs of life to a client
+	// whose call waits for a decision; 0 means 20 s. Some clients give up on a call if
+	// they receive nothing for a minute.
 	SignOfLife time.Duration
-	// Log gets nod's own failures, never the content of a request.
+	// Log gets nod's own failures, never the content of a request; nil discards them.
 	Log *slog.Logger
 }
 
 const (
 	signOfLife     = 20 * time.Second
 	withdrawWithin = 5 * time.Second
-	// readWithin limits calls that do not wait for a person.
+	// readWithin is the time limit of calls that do not wait for a person.
 	readWithin = 15 * time.Second
 )
 
@@ -71,13 +73,13 @@ type Server struct {
 	mcp       *mcp.Server
 	exchanges exchanges
 
-	life    context.Context // parent of every call's context
+	life    context.Context // ends when the server stops; each call ends with it
 	end     context.CancelCauseFunc
-	news    context.Context // context of HTTP streams that carry no call
+	news    context.Context // ends after the last answers; each HTTP stream without calls ends with it
 	endNews context.CancelFunc
 }
 
-// New returns a server that uses nod. The caller must call Stop in the end.
+// New returns a server that uses nod. The caller must call Stop when done.
 func New(nod Nod, o Options) *Server {
 	if o.Session == "" {
 		o.Session = "mcp-" + agents.NewID()
@@ -98,9 +100,9 @@ func New(nod Nod, o Options) *Server {
 	return s
 }
 
-// Stop ends every call: its request is withdrawn and its answer is a denial. Over
-// HTTP, Stop returns once the answers are written, or after a time limit if a
-// client does not read them.
+// Stop ends every call: it withdraws the call's request and answers with a denial. Over
+// HTTP, Stop returns once the answers are written, or after 10 s if a client does not
+// read them.
 func (s *Server) Stop() {
 	s.end(errStopped)
 	ctx, cancel := context.WithTimeout(context.Background(), withdrawWithin+answersWithin)
@@ -109,9 +111,9 @@ func (s *Server) Stop() {
 	s.endNews()
 }
 
-// ServeStdio serves one client, which writes to in and reads from out, until in or
-// ctx ends. When it returns, every call has been answered or withdrawn. Input that
-// is not of the protocol ends it with an error.
+// ServeStdio serves one client, which writes to in and reads from out, until in or ctx
+// ends. If ctx ends, it stops the server. When it returns, every call has been answered or
+// withdrawn. It returns an error if the input is not a message of the protocol.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	session, err := s.mcp.Connect(context.WithoutCancel(ctx), &mcp.IOTransport{Reader: in, Writer: out}, nil)
 	if err != nil {
@@ -122,7 +124,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	stop := context.AfterFunc(ctx, func() {
 		defer stopping.Done()
 		s.Stop()
-		_ = session.Close() // Wait returns how it ended
+		_ = session.Close() // after ctx has ended, ServeStdio returns no error
 	})
 	err = session.Wait()
 	if !stop() {
@@ -138,14 +140,14 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 type call struct {
 	*mcp.CallToolRequest
 	server   *Server
-	exchange *exchange // nil unless over HTTP
-	session  string
+	exchange *exchange // the HTTP request that carries the call; nil over standard input
+	session  string    // nod's id of the session
 }
 
 func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	c := &call{CallToolRequest: req, server: s, exchange: s.exchanges.find(req), session: s.opts.Session}
 	if id := req.Session.ID(); id != "" {
-		c.session = agents.ID("mcp session " + id) // hashed: people see it, and it must not let them join the client's session
+		c.session = agents.ID("mcp session " + id) // hashed: people see nod's id, and with the protocol's id they could join the client's session
 	}
 	if c.exchange != nil && c.exchange.session != "" {
 		c.session = agents.ID(c.exchange.session)
@@ -153,8 +155,8 @@ func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	return c
 }
 
-// untilGone returns a context that ends when the client no longer waits or the
-// server stops; its cause says which.
+// untilGone returns a context that ends when the client no longer waits or the server
+// stops. In the second case its cause is errStopped.
 func (c *call) untilGone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(c.server.life, func() { cancel(errStopped) })}
@@ -191,8 +193,8 @@ func (c *call) request() schemas.Request {
 	return r
 }
 
-// ask sends r to nod and returns its decision. Meanwhile it sends signs of life. If the
-// call ends without a decision and r may still be pending, it withdraws r.
+// ask sends r to nod and returns the decision. While it waits, it sends the client signs
+// of life. If there is no decision and r may still be pending, it withdraws r.
 func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, err error) {
 	ctx, done := c.untilGone(ctx)
 	defer done()
@@ -211,7 +213,7 @@ func (c *call) ask(ctx context.Context, r schemas.Request) (d schemas.Decision, 
 	return d, err
 }
 
-// withdraw withdraws r, even if ctx has ended.
+// withdraw withdraws r, even if ctx has ended. ctx's cause becomes the reason.
 func (c *call) withdraw(ctx context.Context, r schemas.Request) {
 	reason := errGone.Error()
 	if errors.Is(context.Cause(ctx), errStopped) {

@@ -17,12 +17,13 @@ import (
 
 var minute = flag.Bool("minute", false, "run the test that waits for more than a minute")
 
-// overAMinute is longer than clients wait for a sign of life.
+// overAMinute is how long the person takes to answer, longer than some clients wait
+// without a sign of life.
 const overAMinute = 65 * time.Second
 
-// An answer after more than a minute still arrives with the default settings, on
-// each transport and in either generation; over HTTP to a client that gives up
-// after a minute without data.
+// With the default options, an answer after more than a minute reaches the client, on each
+// transport and in each generation of the protocol. The clients over HTTP give up after a
+// minute without data.
 func TestAWaitOfMoreThanAMinute(t *testing.T) {
 	if !*minute {
 		t.Skip("it takes more than a minute of real time: -minute runs it, as .ci/run does")
@@ -31,7 +32,7 @@ func TestAWaitOfMoreThanAMinute(t *testing.T) {
 	late := make(chan struct{})
 	n := watch(nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { <-late; return nodtest.Allow() }))
 	answers := sync.OnceFunc(func() { close(late) })
-	t.Cleanup(answers) // otherwise nod does not end
+	t.Cleanup(answers) // nod cannot stop while the approver waits for late
 	type ended struct {
 		way    way
 		result *sdk.CallToolResult
@@ -39,7 +40,7 @@ func TestAWaitOfMoreThanAMinute(t *testing.T) {
 		heard  *progress
 	}
 	answered := make(chan ended, len(ways()))
-	for _, w := range ways() { // all at once, even if few tests run in parallel
+	for _, w := range ways() { // in goroutines, because the number of parallel subtests may be limited
 		heard := &progress{}
 		s, o := serve(t, n, mcp.Options{}), heard.options()
 		var c *sdk.ClientSession

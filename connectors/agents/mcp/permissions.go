@@ -17,8 +17,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// parseArguments parses the arguments of a tool that an agent itself calls. It refuses
-// unknown names, because each could be a condition that the agent meant.
+// parseArguments parses the arguments of a tool that an agent itself calls. It fails on an
+// unknown name, because the agent may rely on it as a condition.
 func parseArguments(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -60,8 +60,9 @@ func (w *permissionArgs) parse(raw json.RawMessage) error {
 	return nil
 }
 
-// requestPermission asks a person whether a session may hold permissions. A denial is a
-// normal result; a missing answer is marked as an error.
+// requestPermission asks nod, which may ask a person, whether a session may have some
+// permissions. A denial is a normal result. A timeout or a refused request is marked as an
+// error.
 func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	var args permissionArgs
 	if err := args.parse(c.Params.Arguments); err != nil {
@@ -70,7 +71,7 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	r := c.request()
 	r.PendingID, r.Kind, r.Title = agents.NewID(), schemas.KindPermission, "Permission request"
 	r.Reason, r.ActionType, r.ActionDetails = args.Reason, schemas.ActionOther, json.RawMessage("{}")
-	r.Permissions = args.Permissions // nod itself refuses missing fields, in its order and words
+	r.Permissions = args.Permissions // nod checks for missing fields and words the error
 	if args.Agent != "" {
 		details, err := schemas.Encode(map[string]string{"agent_id": args.Agent})
 		if err != nil {
@@ -129,8 +130,8 @@ func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 	return result
 }
 
-// withReadTimeout returns a context for a call that does not wait for a person. It ends
-// after readWithin, or with the context of untilGone.
+// withReadTimeout returns a context for a call that does not wait for a person. The
+// context ends after readWithin, or earlier if that of untilGone ends.
 func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, done := c.untilGone(ctx)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
@@ -139,16 +140,16 @@ func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.Ca
 
 type permissionList struct {
 	Session string `json:"session_id"`
-	// Managed is true if the session may use files and the web only as Permissions
-	// allow.
+	// Managed is true if the session may use files and the web only as Permissions and
+	// Granted allow.
 	Managed     bool     `json:"managed"`
-	Permissions []string `json:"permissions"` // as tags
-	Granted     []grant  `json:"granted"`     // in addition
+	Permissions []string `json:"permissions"` // such as @network
+	Granted     []grant  `json:"granted"`     // in addition to Permissions
 }
 
 type grant struct {
 	What  string    `json:"what"`
-	Until time.Time `json:"until,omitzero"` // zero: until it is revoked
+	Until time.Time `json:"until,omitzero"` // zero if the grant ends only when it is revoked
 }
 
 func permissionsOf(session string, s *schemas.Session) permissionList {
@@ -173,7 +174,7 @@ func permissionsOf(session string, s *schemas.Session) permissionList {
 	return h
 }
 
-// String formats the list for an agent.
+// String returns the list as text for an agent.
 func (h permissionList) String() string {
 	lines := []string{"This session (" + h.Session + ") is not limited to a set of permissions: nod's rules decide about each call."}
 	if h.Managed {

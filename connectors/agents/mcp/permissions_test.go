@@ -15,7 +15,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// byReason answers by the request's reason.
+// byReason is an approver whose answer depends on the request's reason.
 func byReason(p schemas.Prompt) nodtest.Answer {
 	switch p.Request.Reason {
 	case "yes":
@@ -28,7 +28,7 @@ func byReason(p schemas.Prompt) nodtest.Answer {
 	return nodtest.Answer{}
 }
 
-// A session requests, holds and shares permissions, in the tools' texts.
+// The tools return these texts when a session requests, lists and shares permissions.
 func TestPermissions(t *testing.T) {
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) {
@@ -123,8 +123,8 @@ func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
 	}
 }
 
-// A request waits as long as the agent sets, and 15 minutes by default; without an
-// answer the result is an error.
+// The request has the timeout that the agent sets, in seconds, or 0 for nod's default. If it
+// times out, the result is an error.
 func TestAPermissionThatNobodyAnswers(t *testing.T) {
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
@@ -144,7 +144,7 @@ func TestAPermissionThatNobodyAnswers(t *testing.T) {
 	}
 }
 
-// grantingNod is a nod in which every session has some permission.
+// grantingNod is a fake nod that returns the same session for every id.
 type grantingNod struct {
 	*fakeNod
 	session schemas.Session

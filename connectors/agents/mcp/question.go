@@ -9,24 +9,25 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The tools that Claude Code uses to ask its user a question; they are not permissions.
+// The tools with which Claude Code asks its user a question. To allow a call of such a tool
+// does not answer the question.
 const (
 	askUserQuestion = "AskUserQuestion"
 	exitPlanMode    = "ExitPlanMode"
 )
 
-// leaveIt is the name of the option that gives no answer. It is also the message of
-// a person who chose that option and wrote nothing.
+// leaveIt is the name of the option that gives no answer. A decision has it as its message
+// if a person chose that option and wrote nothing.
 const leaveIt = "Leave it unanswered"
 
-// cannotShow refuses a question that nod cannot show to a person here.
+// cannotShow returns the denial of a question that nod cannot show to a person.
 func cannotShow(tool string) *mcp.CallToolResult {
 	return deny(tool + " is a question to a person, which nod cannot show here: ask it in your answer's text instead.")
 }
 
-// question asks a person the call's questions, one after another, and returns the input
-// with the answers. If one stays unanswered, the call is denied, because approve can
-// only allow or deny.
+// question asks a person the questions of the tool call use, one after another, and allows
+// the call with the answers in its input. If one question stays unanswered, it denies the
+// call, because approve can only allow or deny.
 func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	questions := agents.Questions(use.input)
 	if questions == nil {
@@ -59,8 +60,8 @@ func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	return verdict{Behavior: "allow", Input: input}.result()
 }
 
-// unanswered tells the agent that there is no answer, with the person's message if
-// there is one.
+// unanswered returns the text that tells the agent that a question has no answer, with the
+// message of the person, if any.
 func unanswered(d schemas.Decision) string {
 	if d.By.Kind == schemas.ByHuman && d.Message != "" && d.Message != leaveIt {
 		return "The question was left unanswered: " + d.Message

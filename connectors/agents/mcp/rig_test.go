@@ -20,8 +20,8 @@ import (
 
 const (
 	token   = "a-token-of-the-test's-own"
-	earlier = "2025-11-25" // with sessions
-	later   = "2026-07-28" // without
+	earlier = "2025-11-25" // a protocol version in which clients have sessions
+	later   = "2026-07-28" // one without sessions
 	session = "s1"
 )
 
@@ -44,7 +44,8 @@ func everyWay(t *testing.T, f func(*testing.T, way)) {
 	}
 }
 
-// realNod is a running nod as cmd passes it to the server; it reports each call.
+// realNod is the client of a running nod, as cmd/nod passes it to the server. It also
+// sends each request and each withdrawal to a channel.
 type realNod struct {
 	*nod.Client
 	asked     chan schemas.Request
@@ -98,7 +99,7 @@ func serve(t *testing.T, n mcp.Nod, o mcp.Options) *mcp.Server {
 	return s
 }
 
-// web serves s over HTTP on a port of its own.
+// web serves s over HTTP on a free port until the test ends.
 func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	handler, err := s.Handler(mcp.HTTPOptions{Token: token})
 	require.NoError(t, err)
@@ -107,7 +108,8 @@ func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	return server
 }
 
-// bearer adds a client's configured headers.
+// bearer adds the token and the headers in header to each request, as the configuration
+// of a client does.
 type bearer struct {
 	header http.Header
 	next   http.RoundTripper
@@ -132,7 +134,7 @@ func reach(t *testing.T, s *mcp.Server, w way, o *sdk.ClientOptions) *sdk.Client
 	go func() { ended <- s.ServeStdio(context.Background(), serverIn, serverOut) }()
 	c := connect(t, &sdk.IOTransport{Reader: clientIn, Writer: clientOut}, w.version, o)
 	t.Cleanup(func() {
-		_ = c.Close() // a test may have
+		_ = c.Close() // the test may have closed it
 		require.NoError(t, <-ended)
 	})
 	return c
@@ -140,7 +142,7 @@ func reach(t *testing.T, s *mcp.Server, w way, o *sdk.ClientOptions) *sdk.Client
 
 func reachHTTP(t *testing.T, url, version string, through http.RoundTripper, o *sdk.ClientOptions) *sdk.ClientSession {
 	c := connect(t, &sdk.StreamableClientTransport{Endpoint: url + mcp.Path, HTTPClient: &http.Client{Transport: through}}, version, o)
-	t.Cleanup(func() { _ = c.Close() }) // a test may have
+	t.Cleanup(func() { _ = c.Close() }) // the test may have closed it
 	return c
 }
 
@@ -154,7 +156,8 @@ func connect(t *testing.T, transport sdk.Transport, version string, o *sdk.Clien
 	return c
 }
 
-// calls calls a tool, and returns its text and whether it is an error.
+// calls calls a tool, and returns the text of the result and whether it is marked as an
+// error.
 func calls(t *testing.T, c *sdk.ClientSession, tool, arguments string) (string, bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -176,7 +179,8 @@ func said(t *testing.T, result *sdk.CallToolResult) string {
 	return result.Content[0].(*sdk.TextContent).Text
 }
 
-// progress counts the notifications that a client receives before its answer.
+// progress stores the progress notifications that a client receives. more gets one element
+// for each.
 type progress struct {
 	mu   sync.Mutex
 	seen []*sdk.ProgressNotificationParams

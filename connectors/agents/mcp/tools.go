@@ -23,8 +23,9 @@ const approveSchema = `{
 	}
 }`
 
-// requestSchema does not require one of permission and permissions: that would take an
-// anyOf at the top level, and some model providers reject a tool with one.
+// requestSchema requires neither permission nor permissions, although a request needs one
+// of them: that rule would take an anyOf at the top level, and some model providers reject
+// a tool with such a schema.
 const requestSchema = `{
 	"type": "object",
 	"required": ["reason"],
@@ -52,8 +53,8 @@ const grantSchema = `{
 
 const listSchema = `{"type": "object", "additionalProperties": false, "properties": {}}`
 
-// addTools registers the four tools. Their schemas are only for clients: each tool
-// parses its arguments itself, so that no byte of an input changes.
+// addTools registers the four tools. Their schemas are for clients only: each tool parses
+// and checks its arguments itself, so that no byte of an input changes.
 func (s *Server) addTools() {
 	failedHere := func(why string) *mcp.CallToolResult { return failed(errors.New(why)) }
 	s.add("approve", approveSchema,
@@ -70,7 +71,7 @@ func (s *Server) addTools() {
 		(*call).listPermissions, failedHere)
 }
 
-// add registers one tool. A panic in it becomes a refusal.
+// add registers one tool. If run panics, the result is that of refuse.
 func (s *Server) add(name, schema, description string, run func(*call, context.Context) *mcp.CallToolResult, refuse func(why string) *mcp.CallToolResult) {
 	tool := &mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
 	s.mcp.AddTool(tool, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
@@ -88,14 +89,15 @@ func text(words string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: words}}}
 }
 
-// failed returns err as a tool's result that is marked as an error.
+// failed returns a tool's result with the text of err, marked as an error.
 func failed(err error) *mcp.CallToolResult {
 	result := text(errorText(err))
 	result.IsError = true
 	return result
 }
 
-// errorText returns the text of err for an agent, in nod's own words if nod refused.
+// errorText returns err's text for an agent. For a refusal of nod, it is that of
+// agents.DescribeError.
 func errorText(err error) string {
 	var refused *schemas.Error
 	if errors.As(err, &refused) {

@@ -27,7 +27,7 @@ func transport() *http.Transport { return &http.Transport{} }
 
 func silent(schemas.Prompt) nodtest.Answer { return nodtest.Answer{} }
 
-// A client that stops waiting withdraws its request, on every transport.
+// If a client cancels a call, the server withdraws its request, on every transport.
 func TestCancellationWithdraws(t *testing.T) {
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
@@ -57,7 +57,8 @@ func TestCancellationWithdraws(t *testing.T) {
 	})
 }
 
-// A killed client sends nothing; only its connection ends.
+// If a client is killed, its connection ends without a cancellation: the server withdraws
+// its request.
 func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
@@ -86,7 +87,8 @@ func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	})
 }
 
-// wires are a client's connections, which fail after a time without data.
+// wires are the connections of an HTTP client. A read fails after the time idle without
+// data.
 type wires struct {
 	idle  time.Duration
 	reads atomic.Int64 // number of reads with data
@@ -137,16 +139,15 @@ func (c idleConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A client that gives up after a minute without data, and a person who takes
-// longer: signs of life every 20 s keep the call alive. In the test a minute is
-// three seconds, with enough signs that a slow machine may delay some.
+// Signs of life, every 20 s, keep a call alive although its client gives up after a minute
+// without data. In the test the client gives up after 3 s and the signs come every 0.3 s,
+// so that a slow machine may delay some of them. With real times:
 //
-//	go test ./connectors/agents/mcp -run TestAWaitLonger -mcp.realtime
 //	go test ./connectors/agents/mcp -run TestAWaitLonger -mcp.realtime
 func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
 	idle, every := 3*time.Second, 300*time.Millisecond
 	if *realTime {
-		idle, every = time.Minute, 0 // the default
+		idle, every = time.Minute, 0 // 0 means the default, 20 s
 	} else {
 		t.Log("a minute is three seconds here; -mcp.realtime waits for minutes")
 	}
@@ -172,8 +173,8 @@ func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
 				}()
 				r := <-n.asked
 				begun := time.Now()
-				// A client with a session also has a notification stream, with signs of
-				// life of its own.
+				// A client with a session also has a notification stream, which has its own
+				// signs of life.
 				signs := int64(5)
 				if w.version == earlier {
 					signs = 12
@@ -210,8 +211,8 @@ func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
 	})
 }
 
-// Over standard input and output too, the first sign comes at once and none after
-// the answer.
+// Over standard input and output, too, the first sign of life comes at once, and none
+// comes after the answer.
 func TestProgressOverStdio(t *testing.T) {
 	hold := make(chan struct{})
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
@@ -231,7 +232,7 @@ func TestProgressOverStdio(t *testing.T) {
 	}
 }
 
-// Stopping the server answers every call with a denial and withdraws its request.
+// When the server stops, it answers every call with a denial and withdraws its request.
 func TestStoppingAnswersAndWithdraws(t *testing.T) {
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
@@ -249,7 +250,7 @@ func TestStoppingAnswersAndWithdraws(t *testing.T) {
 	})
 }
 
-// answerOf returns the answer to a request, or says that there is none.
+// answerOf calls approve and returns the text of the result, or of the error.
 func answerOf(ctx context.Context, c *sdk.ClientSession) string {
 	result, err := c.CallTool(ctx, callOf("approve", use("Deploy", `{}`, "")))
 	if err != nil {
@@ -258,7 +259,8 @@ func answerOf(ctx context.Context, c *sdk.ClientSession) string {
 	return result.Content[0].(*sdk.TextContent).Text
 }
 
-// A stopping server answers, withdraws, and releases all clients.
+// Serve returns when its context ends, after it has answered its clients' calls and
+// withdrawn their requests.
 func TestServeEndsWhenItIsStopped(t *testing.T) {
 	n := watch(nodtest.Start(t, silent))
 	for _, version := range []string{earlier, later} {

@@ -10,7 +10,7 @@ import (
 )
 
 // askAndReply asks nod about p and replies with the decision. It returns once p is
-// answered, by nod or in OpenCode. On an error OpenCode's own prompt stays.
+// answered, by nod or in OpenCode. If it fails, OpenCode's own prompt stays open.
 func (f *follower) askAndReply(ctx context.Context, p permission) error {
 	r, over, err := f.readRequest(ctx, p)
 	if err != nil || over {
@@ -32,9 +32,9 @@ func (f *follower) askAndReply(ctx context.Context, p permission) error {
 	return f.reply(ctx, p, reject, "nod cannot be reached, and calls are refused without it: "+err.Error())
 }
 
-// readRequest builds the request for p from OpenCode's data. It retries until OpenCode
-// replies or reports a permanent error. over is true if there is nothing to ask: the
-// call has ended, or err is not nil.
+// readRequest fetches the tool call of p from OpenCode and returns the request for it. It
+// retries until OpenCode replies, reports a permanent error, or ctx ends. over is true if
+// nod need not be asked, because the call has ended or could not be read.
 func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
@@ -53,15 +53,15 @@ func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Re
 	return r, false, err
 }
 
-// decide waits for nod's decision. It retries while nod is unavailable, unless
-// DenyUnavailable is set.
+// decide asks nod and waits for the decision. It retries while nod is unavailable, unless
+// DenyUnavailable is set. It may change r.PendingID.
 func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
 	warned := false
 	err = retry(ctx, func() (bool, error) {
 		d, err = f.nod.Ask(ctx, *r)
 		if err == nil && d.Outcome == schemas.Withdrawn && ctx.Err() == nil {
 			// An earlier `nod opencode` withdrew the request when it stopped, but
-			// OpenCode still asks: send a new request.
+			// OpenCode still waits for an answer: send a new request.
 			r.PendingID, r.Rejoin = agents.NewID(), false
 			d, err = f.nod.Ask(ctx, *r)
 		}
@@ -74,15 +74,14 @@ func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.De
 	return d, err
 }
 
-// refused reports whether nod rejected the request itself, so that a retry would fail
-// again.
+// refused reports whether nod refused the request, so that a retry would fail again.
 func refused(err error) bool {
 	var own *schemas.Error
 	return errors.As(err, &own) && own.Code != schemas.CodeUnavailable && own.Code != schemas.CodeInternal
 }
 
-// withdraw withdraws r. If r was decided first, nothing changes. If nod is
-// unavailable, r ends at its deadline.
+// withdraw withdraws r, even if ctx has ended; ctx's cause becomes the reason. If r is
+// already decided, nothing changes. If nod is unavailable, r ends at its deadline.
 func (f *follower) withdraw(ctx context.Context, r *schemas.Request) {
 	why := "OpenCode no longer waits"
 	if c := context.Cause(ctx); c != nil {
@@ -95,8 +94,8 @@ func (f *follower) withdraw(ctx context.Context, r *schemas.Request) {
 	}
 }
 
-// answer converts a decision to OpenCode's format. Any decision that does not allow
-// r unedited becomes a rejection.
+// answer returns decision d about r as an answer in OpenCode's format, with a message for
+// the agent. Unless d allows r without edits, the answer is a rejection.
 func answer(r *schemas.Request, d schemas.Decision) (reply, string) {
 	heard := agents.DescribeDecision(r, &d)
 	switch {
@@ -110,8 +109,8 @@ func answer(r *schemas.Request, d schemas.Decision) (reply, string) {
 	return once, ""
 }
 
-// reply sends the answer to OpenCode, and retries until OpenCode accepts it,
-// reports a permanent error, or ctx ends.
+// reply sends the answer to OpenCode. It retries until OpenCode accepts the answer,
+// reports a permanent error, or ctx ends. It returns nil if p was already answered.
 func (f *follower) reply(ctx context.Context, p permission, says reply, message string) error {
 	err := retry(ctx, func() (bool, error) {
 		err := f.host.reply(ctx, p, says, message)
@@ -120,7 +119,7 @@ func (f *follower) reply(ctx context.Context, p permission, says reply, message 
 	})
 	var answered status
 	if errors.As(err, &answered) && answered == http.StatusNotFound {
-		return nil // p was answered elsewhere first
+		return nil // p was already answered
 	}
 	return err
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// maxEvent is far above the size of OpenCode's events. A larger event ends the
-// connection; the pending permissions are read again after a reconnect.
+// maxEvent limits the size of an event, in bytes, far above that of OpenCode's events. A
+// larger event ends the connection; the next connection reads the pending permissions.
 const maxEvent = 16 << 20
 
 type event struct {
@@ -19,8 +19,8 @@ type event struct {
 	Properties json.RawMessage `json:"properties"`
 }
 
-// readEvents calls handle with each event until the stream ends, and always returns
-// an error. It skips data that is not an event of OpenCode.
+// readEvents calls handle for each event until the stream ends, and then returns an error,
+// which is never nil. It skips data that is not an event of OpenCode.
 func readEvents(stream io.Reader, handle func(event)) error {
 	for got, err := range sse.Read(stream, &sse.ReadConfig{MaxEventSize: maxEvent}) {
 		if err != nil {
@@ -34,7 +34,7 @@ func readEvents(stream io.Reader, handle func(event)) error {
 	return errors.New("OpenCode closed its event stream")
 }
 
-// references are the ids in an event, in the formats of OpenCode before and since 1.1.
+// references holds the ids in an event, in the formats of OpenCode before and since 1.1.
 type references struct {
 	SessionID    string `json:"sessionID"`
 	RequestID    string `json:"requestID"`

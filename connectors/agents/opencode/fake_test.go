@@ -17,27 +17,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waitAtMost is how long a test waits for events without a notification.
+// waitAtMost is how long a test waits for an expected event before it fails.
 const waitAtMost = 30 * time.Second
 
-// fakeOpenCode is a strict OpenCode: it refuses unknown calls, a permission is answered
-// only once, and its events arrive in pieces, mixed with comments and other events.
+// fakeOpenCode is a fake OpenCode server. It refuses unknown calls and a second answer to a
+// permission. Its events arrive in pieces, mixed with comments and other events.
 type fakeOpenCode struct {
 	t        *testing.T
 	password string
-	dir      string // the project's directory, on a server with several
-	old      bool   // OpenCode before 1.1: no list, another reply
+	dir      string // the project's directory that calls must name; may be empty
+	old      bool   // the fake is OpenCode before 1.1, without a list and with other replies
 	noList   bool   // the list fails, as in 1.18 while a webfetch is pending
 
 	mu        sync.Mutex
 	pending   map[string]map[string]any
 	calls     map[string]part // by message id
 	parents   map[string]string
-	replies   []string // "id reply message"
+	replies   []string // each as "id reply message"
 	streams   map[chan string]bool
 	failReply int // number of replies to refuse with 503
 
-	down atomic.Bool // every connection breaks
+	down atomic.Bool // if set, the fake aborts every new HTTP request
 }
 
 type part struct{ tool, status, input string }
@@ -46,7 +46,7 @@ func newFake(t *testing.T) *fakeOpenCode {
 	return &fakeOpenCode{t: t, pending: map[string]map[string]any{}, calls: map[string]part{}, parents: map[string]string{}, streams: map[chan string]bool{}}
 }
 
-// start serves the fake until the test ends.
+// start serves the fake until the test ends, and returns its URL.
 func (f *fakeOpenCode) start() string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /event", f.events)
@@ -86,7 +86,7 @@ func (f *fakeOpenCode) events(w http.ResponseWriter, r *http.Request) {
 	write := func(text string) {
 		for len(text) > 0 {
 			n := min(len(text), 1+rand.N(40))
-			_, _ = w.Write([]byte(text[:n])) // r's context shows that the reader is gone
+			_, _ = w.Write([]byte(text[:n])) // on an error, r's context ends
 			w.(http.Flusher).Flush()
 			text = text[n:]
 		}
@@ -130,7 +130,7 @@ func (f *fakeOpenCode) hangUp() {
 	}
 }
 
-// permits returns a permission as 1.18 sends it.
+// permits returns a permission as OpenCode 1.18 sends it.
 func permits(id, name, message string) map[string]any {
 	return map[string]any{
 		"id": id, "sessionID": "ses_1", "permission": name, "patterns": []string{"make release"}, "always": []string{"make *"},
@@ -138,7 +138,7 @@ func permits(id, name, message string) map[string]any {
 	}
 }
 
-// asks adds a pending permission and sends its event.
+// asks adds a pending permission and sends its event twice, after another event.
 func (f *fakeOpenCode) asks(p map[string]any) {
 	f.waits(p)
 	kind := "permission.asked"
@@ -157,14 +157,15 @@ func (f *fakeOpenCode) waits(p map[string]any) {
 	f.pending[p["id"].(string)] = p
 }
 
-// runs sets the tool call of a message.
+// runs sets p as the tool call of a message.
 func (f *fakeOpenCode) runs(message string, p part) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls[message] = p
 }
 
-// answers answers a permission in OpenCode itself, before nod does.
+// answers removes a pending permission, as if its user answered it in OpenCode, and sends
+// the event.
 func (f *fakeOpenCode) answers(id string) {
 	f.forgets(id)
 	f.say("permission.replied", map[string]any{"sessionID": "ses_1", "requestID": id, "permissionID": id, "reply": "once"})
@@ -247,7 +248,7 @@ func (f *fakeOpenCode) json(w http.ResponseWriter, v any) {
 	assert.NoError(f.t, json.NewEncoder(w).Encode(v))
 }
 
-// replied waits for the next reply of nod.
+// replied waits for the next reply to a permission and returns it.
 func (f *fakeOpenCode) replied() (next string) {
 	f.t.Helper()
 	require.Eventually(f.t, func() bool {
@@ -262,7 +263,7 @@ func (f *fakeOpenCode) replied() (next string) {
 	return next
 }
 
-// nothingReplied checks that there was no other reply.
+// nothingReplied checks that no other reply has arrived.
 func (f *fakeOpenCode) nothingReplied() {
 	f.t.Helper()
 	f.mu.Lock()

@@ -16,9 +16,9 @@ import (
 	"github.com/nodbus/nod/connectors/agents/opencode"
 )
 
-// TestTranscripts replays testdata: "serves PATH" is OpenCode's response at a path,
-// "opencode" is one of its events, and "> opencode" is a request that changes
-// something, as METHOD PATH BODY.
+// TestTranscripts replays the transcripts in testdata. "# serves PATH" is OpenCode's
+// response to GET PATH, "opencode" is an event that OpenCode sends, and "> opencode" is a
+// request other than GET that it receives, as METHOD PATH BODY.
 func TestTranscripts(t *testing.T) {
 	golden.Files(t, func(t *testing.T, transcript string) {
 		served := map[string]string{}
@@ -33,21 +33,21 @@ func TestTranscripts(t *testing.T) {
 			case r.Method != http.MethodGet:
 				text, _ := io.ReadAll(r.Body) // a truncated body fails the comparison
 				posted <- fmt.Sprintf("%s %s %s", r.Method, r.URL.Path, text)
-				_, _ = io.WriteString(w, "true") // errors are noticed below
+				_, _ = io.WriteString(w, "true") // an error makes golden.Replay fail
 			case r.URL.Path == "/event":
 				w.Header().Set("Content-Type", "text/event-stream")
 				for {
 					w.(http.Flusher).Flush()
 					select {
 					case e := <-events:
-						_, _ = fmt.Fprintf(w, "data: %s\n\n", e) // noticed below
+						_, _ = fmt.Fprintf(w, "data: %s\n\n", e) // an error makes golden.Replay fail
 					case <-r.Context().Done():
 						return
 					}
 				}
 			case known:
 				w.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(w, body) // noticed below, too
+				_, _ = io.WriteString(w, body) // an error makes golden.Replay fail
 			default:
 				w.WriteHeader(http.StatusNotFound)
 			}

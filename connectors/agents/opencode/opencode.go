@@ -1,7 +1,7 @@
-// Package opencode connects OpenCode. It follows the events of an OpenCode server,
-// sends the permissions that the server asks for to nod, and replies with nod's
-// decisions. OpenCode's own prompt stays open meanwhile: the first answer counts,
-// and the other side stops asking.
+// Package opencode connects OpenCode. It follows the events of an OpenCode server, sends
+// nod a request for each permission that the server asks its user for, and replies with
+// nod's decision. OpenCode's own prompt is open at the same time: the first answer counts,
+// and the other prompt is closed.
 package opencode
 
 import (
@@ -19,21 +19,23 @@ import (
 // Options describe the OpenCode server to follow.
 type Options struct {
 	URL string // of the server; empty means DefaultURL
-	// Directory is the project to follow on a server with several; empty means the
-	// one that the server was started in.
+	// Directory is the directory of the project to follow; empty means the one that the
+	// server was started in. A server may have several projects.
 	Directory string
-	// Username and Password log in to the server, if it has a password.
+	// Username and Password log in to the server if it has a password. An empty Username
+	// means "opencode".
 	Username, Password string
-	// DenyUnavailable rejects a permission if nod is unavailable. Otherwise nod
-	// sends no reply then, and OpenCode's own prompt stays.
+	// DenyUnavailable makes the connector reject a permission if nod is unavailable. If
+	// it is false, the connector sends no reply and tries nod again, and OpenCode's own
+	// prompt stays open.
 	DenyUnavailable bool
-	Host, User      string // shown to people
-	// GoneAfter is how long OpenCode may be unreachable before its requests are
-	// withdrawn; 0 means 30 s.
+	Host, User      string // the names of the machine and its user, shown to people
+	// GoneAfter is how long OpenCode may be unreachable before the connector withdraws
+	// its requests; 0 means 30 s.
 	GoneAfter time.Duration
 	// Connected is called after each successful connection to OpenCode; may be nil.
 	Connected func()
-	Log       *slog.Logger // for failures, never for the content of a request; nil discards
+	Log       *slog.Logger // gets failures, never the content of a request; nil discards them
 }
 
 // DefaultURL is the address of `opencode serve --port 4096`.
@@ -41,7 +43,7 @@ const DefaultURL = "http://127.0.0.1:4096"
 
 const (
 	goneAfter      = 30 * time.Second
-	silentFor      = time.Minute // OpenCode sends a heartbeat every 10 s
+	silentFor      = time.Minute // without an event for this time, the connection is lost: OpenCode sends a heartbeat every 10 s
 	retryMin       = 500 * time.Millisecond
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
@@ -56,9 +58,9 @@ var (
 	errSilent   = errors.New("OpenCode sent no heartbeat for a minute")
 )
 
-// Run follows OpenCode until ctx ends, through restarts of either side, and then
-// withdraws all pending requests. It replies with an allow only if nod allowed that
-// very call. It returns an error only for invalid options.
+// Run follows OpenCode until ctx ends, and then withdraws all pending requests. It
+// continues after a restart of nod or OpenCode. It replies with an allow only if nod
+// allowed that very call. It returns an error only if the options are invalid.
 func Run(ctx context.Context, nod agents.Asker, o Options) error {
 	o.GoneAfter = cmp.Or(o.GoneAfter, goneAfter)
 	if o.Log == nil {
@@ -68,7 +70,7 @@ func Run(ctx context.Context, nod agents.Asker, o Options) error {
 	if err != nil {
 		return err
 	}
-	// The follower must not end with ctx: it cancels each permission with a cause,
+	// The permissions' contexts must not end with ctx: endAll ends them with a cause,
 	// which becomes the reason of the withdrawal.
 	f := &follower{ctx: context.WithoutCancel(ctx), host: host, nod: nod, opts: o, open: map[string]*openPermission{}}
 	f.run(ctx)
@@ -118,8 +120,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// follow serves one connection. It reads the pending permissions only after the
-// event stream has begun, so that it misses none in between.
+// follow serves one connection until it fails. It reads the list of pending permissions
+// after it has opened the event stream, so that it misses no permission between the two.
 func (f *follower) follow(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -151,8 +153,8 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// catchUp starts and ends permissions until the open ones match OpenCode's list of
-// pending ones.
+// catchUp begins and ends permissions so that f.open matches OpenCode's list of pending
+// permissions. If OpenCode cannot list them, it changes nothing.
 func (f *follower) catchUp(ctx context.Context) error {
 	pending, known, err := f.host.pending(ctx)
 	if err != nil || !known {
@@ -187,7 +189,7 @@ func (f *follower) handle(e event) {
 	}
 }
 
-// begin starts a request to nod about p, unless one is in progress.
+// begin starts a request to nod about p, unless p has one already.
 func (f *follower) begin(p permission) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -208,7 +210,8 @@ func (f *follower) begin(p permission) {
 	})
 }
 
-// endMatching withdraws the open permissions that match.
+// endMatching withdraws the requests about the open permissions that match, with the
+// reason why.
 func (f *follower) endMatching(why error, match func(permission) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -223,8 +226,8 @@ func (f *follower) endAll(why error) {
 	f.endMatching(why, func(permission) bool { return true })
 }
 
-// retry calls do until it succeeds or returns again as false. If ctx ends first, the
-// error holds ctx's cause.
+// retry calls do until do succeeds or returns false for again. The pause between calls
+// doubles each time. If ctx ends, the error wraps ctx's cause and do's last error.
 func retry(ctx context.Context, do func() (again bool, err error)) error {
 	for pause := retryMin; ; pause = min(2*pause, retryMax) {
 		again, err := do()

@@ -66,7 +66,7 @@ func TestWhatAPersonAnswersIsReplied(t *testing.T) {
 	}
 }
 
-// A request that nod's rules decide reaches no person.
+// If a rule decides, OpenCode gets the reply and no person is asked.
 func TestRulesAnswer(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -77,8 +77,8 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// A person is asked if nod cannot know which call would run: no rule may take an MCP
-// server's tool for OpenCode's own, or a call without its input for a harmless one.
+// A person is asked if nod cannot know which call would run. No rule allows an MCP server's
+// tool because it has the name of a known tool, or a call without a usable input.
 func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
 	for name, c := range map[string]struct {
 		permission string
@@ -110,7 +110,8 @@ func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
 	}
 }
 
-// A permission that is answered in OpenCode is withdrawn in nod.
+// If OpenCode no longer waits for a permission, the connector withdraws its request, with
+// a reason.
 func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 	about := map[string]any{"sessionID": "ses_1"}
 	for name, c := range map[string]struct {
@@ -145,7 +146,8 @@ func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 	}
 }
 
-// A reply that comes too late changes nothing, and the next permission is answered.
+// If OpenCode refuses a reply that comes too late, the connector goes on and answers the
+// next permission.
 func TestALateReplyIsRefusedThere(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -161,7 +163,7 @@ func TestALateReplyIsRefusedThere(t *testing.T) {
 	assert.Equal(t, "per_2 once", f.replied())
 }
 
-// A reply that OpenCode could not accept is repeated.
+// If OpenCode fails to accept a reply, the connector repeats the reply.
 func TestAReplyIsRepeated(t *testing.T) {
 	f := newFake(t)
 	f.failReply = 1
@@ -174,8 +176,8 @@ func TestAReplyIsRepeated(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// Permissions that became pending before `nod opencode` ran, or while its
-// connection was broken, are sent to nod; the leftover of an aborted call is not.
+// When it connects, the connector sends nod requests for the permissions that are already
+// pending, except for the permission of a call that has ended.
 func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
 	f := newFake(t)
 	f.runs("msg_1", release)
@@ -194,7 +196,8 @@ func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// If OpenCode fails to list its pending permissions, its events still reach nod.
+// If OpenCode cannot list its pending permissions, and also sends broken events, the
+// connector still sends nod the permissions of valid events.
 func TestAListThatFailsKeepsNothingFromBeingAsked(t *testing.T) {
 	f := newFake(t)
 	f.noList = true
@@ -210,7 +213,8 @@ func TestAListThatFailsKeepsNothingFromBeingAsked(t *testing.T) {
 	f.nothingReplied()
 }
 
-// Without nod there is no reply, so that OpenCode's own prompt remains.
+// While nod is not running, the connector sends no reply, so that OpenCode's own prompt
+// stays open, and tries nod again. With DenyUnavailable it rejects the permission.
 func TestWithoutNod(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -233,8 +237,8 @@ func TestWithoutNod(t *testing.T) {
 	assert.Equal(t, "per_2 reject nod cannot be reached, and calls are refused without it: no nod runs here", f.replied())
 }
 
-// When it stops, `nod opencode` withdraws its requests; when it starts again, it
-// sends new ones.
+// When `nod opencode` stops, it withdraws its requests. When it starts again, it sends new
+// requests for the permissions that are still pending.
 func TestStoppingWithdraws(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -252,7 +256,8 @@ func TestStoppingWithdraws(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// A sub-agent's call belongs to the root session, with a task id of its own.
+// The request for a sub-agent's call belongs to the root session, with the sub-agent's
+// session as its task.
 func TestASubagentAsksInItsSession(t *testing.T) {
 	f := newFake(t)
 	f.parents["ses_1"] = "ses_parent"
@@ -266,7 +271,7 @@ func TestASubagentAsksInItsSession(t *testing.T) {
 	assert.Equal(t, []string{"ses_parent", "ses_1", "Title of ses_parent"}, []string{p.SessionID, p.Request.TaskID, p.Request.SessionLabel})
 }
 
-// A permission that nod refuses is rejected with nod's message.
+// If nod refuses a request, the connector rejects the permission with nod's message.
 func TestWhatNodRefusesIsRejected(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -283,7 +288,7 @@ func TestAddressesThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// Another program on the port is not followed, and no redirect is.
+// The connector does not follow a program on the port that is not OpenCode, nor a redirect.
 func TestAnotherProgramIsNotFollowed(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },

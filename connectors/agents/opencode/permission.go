@@ -14,15 +14,15 @@ type permission struct {
 	Patterns  []string // patterns of the calls that the answer "once" allows
 	Always    []string // patterns of the calls that the answer "always" allows until OpenCode is closed
 	Metadata  json.RawMessage
-	MessageID string // with CallID, names the tool call that needs it; may be empty
+	MessageID string // with CallID, names the tool call that needs the permission; may be empty
 	CallID    string
-	// Old is true for a permission in the format of OpenCode before 1.1; the reply must
+	// Old is true for a permission in the format of OpenCode before 1.1. The reply must
 	// have that format, too.
 	Old bool
 }
 
-// wirePermission is a permission in an event or a list, in the formats of OpenCode
-// before and since 1.1.
+// wirePermission is a permission as OpenCode sends it in an event or in its list. The
+// second group of fields is the format since 1.1, the third the format before 1.1.
 type wirePermission struct {
 	ID        string          `json:"id"`
 	SessionID string          `json:"sessionID"`
@@ -66,7 +66,7 @@ func (s wirePermission) permission(old bool) (permission, error) {
 	return p, nil
 }
 
-// texts parses a JSON string or an array of strings; any other value is nil.
+// texts parses a JSON string or an array of strings. It returns nil for any other value.
 func texts(raw json.RawMessage) []string {
 	var one string
 	if json.Unmarshal(raw, &one) == nil && one != "" {

@@ -15,12 +15,12 @@ import (
 
 const alwaysOption = "opencode_always"
 
-// maxRuleName limits the length of OpenCode's "always" rule: a longer one cannot be
-// shown in full and is not offered.
+// maxRuleName is twice the maximum number of characters of the patterns in the option for
+// OpenCode's "always". Longer patterns cannot be shown in full and are not offered.
 const maxRuleName = 200
 
-// actions maps OpenCode's own tools to action types. Any other tool belongs to an
-// MCP server, whatever its name, so that no rule about these tools matches it.
+// actions maps OpenCode's own tools to action types. Every other tool is an MCP server's,
+// whatever its name, so that no rule about OpenCode's own tools matches it.
 var actions = map[string]schemas.ActionType{
 	"bash": schemas.ActionCommand,
 	"edit": schemas.ActionFileWrite, "write": schemas.ActionFileWrite, "multiedit": schemas.ActionFileWrite,
@@ -31,8 +31,8 @@ var actions = map[string]schemas.ActionType{
 	"todowrite": schemas.ActionOther, "todoread": schemas.ActionOther,
 }
 
-// request returns the request for p. Its ids are the same on each call for p, so
-// that a restarted `nod opencode` rejoins it.
+// request returns the request for p. The same p always gets the same ids, so that a
+// restarted `nod opencode` rejoins the request.
 func (f *follower) request(p permission, c call, own, root session) (*schemas.Request, error) {
 	r := &schemas.Request{
 		Type: schemas.TypeRequest, Kind: schemas.KindToolCall,
@@ -47,8 +47,8 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 	if name, ok := alwaysName(p); ok {
 		r.Options = append(r.Options, schemas.Option{OptionID: alwaysOption, Name: name, Kind: schemas.AllowAlways})
 	}
-	// A doom_loop permission is about a repeated call; the input of one call does not
-	// describe it.
+	// A doom_loop permission is about a repetition of calls, which the input of one call
+	// does not describe.
 	details, ok := withCwd(c.Input, own.Directory)
 	if ok && c.Tool != "" && p.Name != "doom_loop" {
 		r.ToolName, r.ActionDetails = c.Tool, details
@@ -59,8 +59,8 @@ func (f *follower) request(p permission, c call, own, root session) (*schemas.Re
 		r.Title = title(p, r.ActionType)
 		return r, nil
 	}
-	// Without the call's input, the request shows OpenCode's own description in
-	// fields that no rule knows, so that a person is asked.
+	// Without the call's input, the request holds OpenCode's own description of the
+	// permission, in fields that no rule matches, so that a person is asked.
 	r.ToolName, r.ActionType, r.Title = p.Name, schemas.ActionOther, title(p, schemas.ActionOther)
 	shown := map[string]any{"permission": p.Name, "patterns": p.Patterns, "directory of the session": own.Directory}
 	if len(p.Metadata) > 0 {
@@ -93,8 +93,8 @@ func title(p permission, a schemas.ActionType) string {
 	return "Tool Use Approval"
 }
 
-// alwaysName returns the name of the option for OpenCode's own "always". ok is false if
-// the name would be too long to show in full, or not printable.
+// alwaysName returns the name of the option for OpenCode's own "always". ok is false if p
+// offers no "always", or if the name would be too long to show in full or unprintable.
 func alwaysName(p permission) (name string, ok bool) {
 	covers := strings.Join(p.Always, ", ")
 	odd := strings.ContainsFunc(covers, func(r rune) bool { return !unicode.IsPrint(r) })
@@ -104,8 +104,8 @@ func alwaysName(p permission) (name string, ok bool) {
 	return fmt.Sprintf("Always allow %s: %s (OpenCode remembers it until it is closed; nod cannot revoke it)", p.Name, covers), true
 }
 
-// withCwd adds the session's directory as the last field of a tool's input and keeps
-// its other bytes. ok is false if the input is not an object or has its own "cwd".
+// withCwd adds the session's directory as the last field, "cwd", of a tool's input and
+// keeps the input's other bytes. ok is false if the input is not an object or has a "cwd".
 func withCwd(input json.RawMessage, cwd string) (json.RawMessage, bool) {
 	input = bytes.TrimSpace(input)
 	var fields map[string]json.RawMessage

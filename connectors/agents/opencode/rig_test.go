@@ -18,14 +18,13 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// rig is a fake OpenCode, a whole nod with a person who answers, and the tested
-// connector between them.
+// rig is a fake OpenCode, a whole nod with a person who answers, and the tested connector.
 type rig struct {
 	*fakeOpenCode
 	nod     *nod.Client
 	prompts chan schemas.Prompt
 	answers chan nodtest.Answer
-	missing atomic.Bool // nod is not running
+	missing atomic.Bool // calls of nod fail as if nod were not running
 	log     syncBuffer
 	stop    func()
 	options opencode.Options
@@ -50,7 +49,8 @@ func newRig(t *testing.T, f *fakeOpenCode) *rig {
 	return r
 }
 
-// run follows the fake until the test or stop ends it.
+// run starts the connector and waits until it follows the fake. The connector ends with
+// r.stop or with the test.
 func (r *rig) run() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -72,7 +72,7 @@ func (r *rig) run() {
 	}
 }
 
-// asked returns the next prompt that a person sees.
+// asked waits for the next prompt that the person is shown and returns it.
 func (r *rig) asked() schemas.Prompt {
 	r.t.Helper()
 	select {
@@ -99,8 +99,8 @@ func (r *rig) ended(p schemas.Prompt) string {
 	return d.Message
 }
 
-// testAsker asks the rig's nod; while the rig's nod is missing, it fails as `nod
-// opencode` does then.
+// testAsker is the Asker that the connector uses. It calls the rig's nod; while r.missing
+// is set, it fails as the Asker of `nod opencode` does without nod.
 type testAsker struct{ r *rig }
 
 func (a testAsker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {

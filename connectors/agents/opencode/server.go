@@ -18,7 +18,7 @@ import (
 
 const (
 	callWithin  = 15 * time.Second
-	maxResponse = 32 << 20 // a message may hold the output of its tools
+	maxResponse = 32 << 20 // bytes; a message may hold the output of its tools
 	maxParents  = 16       // maximum depth of nested sessions
 )
 
@@ -42,14 +42,14 @@ func newServer(o Options) (*server, error) {
 // displayURL returns the server's address without a password, for logs.
 func (s *server) displayURL() string { return s.base.Redacted() }
 
-// status is an HTTP status other than 200, as an error.
+// status is an HTTP status other than 200, used as an error.
 type status int
 
 func (s status) Error() string {
 	return fmt.Sprintf("OpenCode answered %d %s", int(s), http.StatusText(int(s)))
 }
 
-// permanent reports whether a retry would get the same status.
+// permanent reports whether a retry would fail with the same status.
 func (s status) permanent() bool {
 	return s >= 400 && s < 500 && s != http.StatusRequestTimeout && s != http.StatusTooManyRequests
 }
@@ -118,8 +118,8 @@ func (s *server) events(ctx context.Context) (io.ReadCloser, error) {
 }
 
 // pending returns the permissions that OpenCode waits for. known is false if OpenCode
-// cannot list them: versions before 1.1 have no list, and in 1.18 the list fails while
-// a webfetch is pending.
+// cannot list them: versions before 1.1 have no list, and in 1.18 the list fails while a
+// permission for webfetch is pending.
 func (s *server) pending(ctx context.Context) (all []permission, known bool, err error) {
 	var list []wirePermission
 	err = s.get(ctx, &list, "permission")
@@ -147,11 +147,12 @@ type call struct {
 	Input  json.RawMessage
 }
 
-// finished reports whether the call has ended. OpenCode may still list the permission
-// of an aborted call as pending.
+// finished reports whether the call has ended. Its permission then needs no answer, although
+// OpenCode may still list the permission as pending.
 func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
-// call fetches the tool call of p; the result is empty if p names no call.
+// call fetches the tool call that needs p. The result is empty if p names no call, or if
+// p's message does not hold the call.
 func (s *server) call(ctx context.Context, p permission) (call, error) {
 	if p.MessageID == "" || p.CallID == "" {
 		return call{}, nil
@@ -185,8 +186,8 @@ type session struct {
 	Title     string `json:"title"`
 }
 
-// sessions fetches the session with this id and its root session. They differ only
-// for a sub-agent's session.
+// sessions fetches the session with this id and its root session. The two differ only if
+// the session is a sub-agent's. It fails if the session is nested deeper than maxParents.
 func (s *server) sessions(ctx context.Context, id string) (own, root session, err error) {
 	for range maxParents {
 		var at session
@@ -204,7 +205,7 @@ func (s *server) sessions(ctx context.Context, id string) (own, root session, er
 	return own, root, errors.New("read the session: it is nested too deeply")
 }
 
-// reply answers p. The error status 404 means that p was answered before.
+// reply sends the answer r to p. The error is status 404 if p was already answered.
 func (s *server) reply(ctx context.Context, p permission, r reply, message string) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
