@@ -47,18 +47,17 @@ type Found struct {
 // Scan reads no payloads, does not make the server list subjects, and tries again after
 // every failure for as long as ctx allows.
 func (r *Records) Scan(ctx context.Context, session string, after uint64, f func(Found) (more bool)) error {
-	return r.scan(ctx, &scan{filter: r.prefix + sessionFilter(session), last: after, found: f})
+	return r.scan(ctx, &scan{session: session, last: after, found: f})
 }
 
 // ChangedSince returns the current records of a session that were written at or after a
 // time of the broker's clock, in the order of their writes. It guarantees what Scan does.
 func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
-	filter := r.prefix + sessionFilter(session)
-	if none, err := r.isEmpty(ctx, filter); err != nil || none { // most sessions have no records
+	if none, err := r.isEmpty(ctx, r.prefix+sessionFilter(session)); err != nil || none { // most sessions have no records
 		return nil, err
 	}
 	var keys []string
-	err := r.scan(ctx, &scan{filter: filter, since: since, found: func(f Found) bool {
+	err := r.scan(ctx, &scan{session: session, since: since, found: func(f Found) bool {
 		if !slices.Contains(keys, f.Key) { // a record may be found at two revisions
 			keys = append(keys, f.Key)
 		}
@@ -108,7 +107,7 @@ func (r *Records) scan(ctx context.Context, s *scan) error {
 // failure.
 type scan struct {
 	records *Records
-	filter  string
+	session string // empty for all sessions
 	found   func(Found) bool
 	since   time.Time // older messages are skipped
 	barrier uint64    // the sequence of the barrier, before which the scan is not complete; 0 without one
@@ -160,11 +159,17 @@ func (s *scan) run(ctx context.Context) error {
 	}
 }
 
+// filters returns the subjects to read. A scan of all sessions reads the whole stream and
+// skips the timers: with a filter that matches most of a stream's subjects, the server
+// compares them all again for each message (filestore.go, firstMatching).
 func (s *scan) filters() []string {
-	if s.barrier == 0 {
-		return []string{s.filter}
+	switch {
+	case s.session == "":
+		return nil
+	case s.barrier == 0:
+		return []string{s.records.prefix + sessionFilter(s.session)}
 	}
-	return []string{s.filter, barrierSubject}
+	return []string{s.records.prefix + sessionFilter(s.session), barrierSubject}
 }
 
 // remove deletes the consumer. It ignores errors, because the server deletes the consumer
@@ -227,11 +232,12 @@ func (s *scan) behind() error {
 // take passes one message to f and reports whether to go on.
 func (s *scan) take(msg jetstream.Msg, meta *jetstream.MsgMetadata) (more bool) {
 	s.last = meta.Sequence.Stream
-	if msg.Subject() == barrierSubject || msg.Headers().Get(operationHeader) != "" || meta.Timestamp.Before(s.since) {
+	key, found := strings.CutPrefix(msg.Subject(), s.records.prefix)
+	if !found || !strings.Contains(key, ".") || msg.Headers().Get(operationHeader) != "" || meta.Timestamp.Before(s.since) {
 		return true
 	}
 	return s.found(Found{
-		Key: strings.TrimPrefix(msg.Subject(), s.records.prefix), Revision: s.last,
+		Key: key, Revision: s.last,
 		Decided: msg.Headers().Get(jetstream.MsgTTLHeader) != "",
 	})
 }
