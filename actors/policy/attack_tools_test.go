@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -67,7 +68,7 @@ func TestToolAttacks(t *testing.T) {
 // those that every login runs.
 func TestEditsWhereTheProjectIsHome(t *testing.T) {
 	p := preset(t, policy.PresetProject)
-	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann"} {
+	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann", "/mnt/c/Users/ann", "/mnt/c"} {
 		raw, _ := json.Marshal(map[string]string{"file_path": dir + "/.bashrc", "content": "x"})
 		assert.Equal(t, policy.Ask, p.Check(policy.Call{ToolName: "Write", Input: raw, Cwd: dir, Project: dir, Home: home}).Effect, dir)
 	}
@@ -116,6 +117,37 @@ func TestRulesAreNotStretched(t *testing.T) {
 		}
 	}
 }
+
+// A deny rule is not passed by a harmless line that is longer or nested deeper than the facts
+// of a line are kept: if the rule is not compared with all of it, the line asks.
+func TestLongLinesDoNotHideDeniedParts(t *testing.T) {
+	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Deny: []string{"Read(secret/**)", "Bash(git log:*)"}, Allow: []string{"Bash"}})
+	nested := "git log"
+	for range 5 {
+		nested = "bash -c " + syntaxQuote(nested)
+	}
+	for name, line := range map[string]string{
+		"words before a denied path":     "cat " + strings.Repeat("a ", 450) + "; cat secret/x",
+		"commands before a denied one":   strings.Repeat("command -v a b c d e f g h i j k; ", 38) + "git log",
+		"operands before a denied one":   "find " + strings.Repeat("a ", 20) + "-exec git log ;",
+		"assignments before a denied":    "env " + strings.Repeat("A=b ", 20) + "git log",
+		"flags before a denied one":      "git " + strings.Repeat("--no-pager ", 20) + "log",
+		"flags, and words with equals":   "nice -n 5 " + strings.Repeat("A=b ", 20) + "git log",
+		"many words, then a denied path": "cat " + strings.Repeat("a ", 300) + "; wc " + strings.Repeat("b ", 300) + "; head secret/x",
+		"nested commands":                nested,
+	} {
+		assert.NotEqual(t, policy.Allow, p.Check(bash(t, line)).Effect, name)
+	}
+	for name, line := range map[string]string{
+		"flags":       "git " + strings.Repeat("--no-pager ", 20) + "log",
+		"assignments": "env " + strings.Repeat("A=b ", 20) + "git log",
+		"operands":    "find " + strings.Repeat("a ", 20) + "-exec git log {} +",
+	} {
+		assert.Equal(t, policy.Deny, p.Check(bash(t, line)).Effect, name)
+	}
+}
+
+func syntaxQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // A search of a directory that may hold denied files asks; a search of a directory beside it
 // is allowed.

@@ -61,6 +61,10 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 		ev.verdict.Rule = secretsRule
 		return
 	}
+	if ev.facts.Incomplete {
+		ev.verdict.Why = "has too many parts to compare with the rules"
+		return
+	}
 	if line.Harmless() {
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
 		return

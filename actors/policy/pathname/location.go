@@ -185,8 +185,11 @@ func (loc *Location) HoldsHome(p string) bool {
 		return true
 	}
 	parts := strings.Split(strings.Trim(strings.ToLower(p), "/"), "/")
-	if len(parts[0]) == 2 && parts[0][1] == ':' || parts[0] == "mnt" {
-		parts = parts[1:] // skip a drive letter, or /mnt
+	switch {
+	case parts[0] == "mnt" && len(parts) > 1 && len(parts[1]) == 1: // a drive of Windows, in WSL
+		parts = parts[2:]
+	case parts[0] == "mnt", len(parts[0]) == 2 && parts[0][1] == ':': // a drive letter
+		parts = parts[1:]
 	}
 	return len(parts) == 0 || len(parts) == 1 && slices.Contains([]string{"", "home", "users", "root"}, parts[0]) || len(parts) == 2 && (parts[0] == "home" || parts[0] == "users")
 }

@@ -65,18 +65,24 @@ func (r *Rule) CoversCommand(f *shell.Facts) bool {
 		return true
 	}
 	for _, argv := range f.Commands {
-		if r.CoversArgv(argv, false) || r.CoversArgv(append([]string{commands.ProgramName(argv[0])}, argv[1:]...), false) {
+		if r.CoversArgv(argv, false) || r.coversProgram(commands.ProgramName(argv[0]), argv[1:]) {
 			return true
 		}
 		// git -C DIR push is a push: leave out flags before a subcommand, and the words that
 		// may be their values.
-		for i := 1; i < len(argv) && i < 12 && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
-			if r.CoversArgv(append([]string{commands.ProgramName(argv[0])}, argv[i+1:]...), false) {
+		for i := 1; i < len(argv) && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
+			if r.coversProgram(commands.ProgramName(argv[0]), argv[i+1:]) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// coversProgram reports whether a deny or ask rule covers the program with these arguments.
+// The first word of a rule is never the word * alone.
+func (r *Rule) coversProgram(program string, args []string) bool {
+	return argvMatch(r.argv[:1], []string{program}, false, false) && argvMatch(r.argv[1:], args, r.prefix, false)
 }
 
 // CoversPathIn reports whether a word of a line may stand for a path of the rule.

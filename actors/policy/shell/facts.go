@@ -21,11 +21,14 @@ type Facts struct {
 	subst     bool
 	Forbidden string             // the reason to deny the line; "" if there is none
 	Location  *pathname.Location // with the directories that the line changes to
+	// Incomplete is set if the line has more commands or words than Facts hold, or commands
+	// nested deeper than they are read: a deny rule may then cover it unseen.
+	Incomplete bool
 	secrets   *secrets.Names
 }
 
-// maxFacts limits the commands and the words that are kept of a line; a line with more
-// asks in any case.
+// maxFacts limits the commands and the words that are kept of a line. A line with more is
+// Incomplete.
 const maxFacts = 400
 
 // maxText is the number of bytes of an unparsable line that are searched.
@@ -54,9 +57,7 @@ func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.
 			f.Forbidden = OwnCommandDenied
 		}
 		for _, w := range strings.FieldsFunc(src, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>", r) }) {
-			if len(f.Words) < maxFacts {
-				f.Words = append(f.Words, w)
-			}
+			f.addWords([]string{w})
 		}
 		for line := range strings.FieldsFuncSeq(src, func(r rune) bool { return strings.ContainsRune("\n;|&()`{}", r) }) {
 			if argv := strings.Fields(line); len(argv) > 0 {
@@ -124,19 +125,18 @@ func (f *Facts) callExpr(c *syntax.CallExpr, src string, depth int) {
 
 // addCommand adds a command and the command lines in its words, as in bash -c LINE.
 func (f *Facts) addCommand(argv []string, depth int) {
-	if len(f.Words) < maxFacts {
-		f.Words = append(f.Words, argv...)
-	}
+	f.addWords(argv)
 	if len(argv) == 0 {
 		return
 	}
 	f.addArgv(argv)
-	if depth > 2 {
-		return
-	}
 	for i, a := range argv {
 		if !commands.Entry(commands.ProgramName(a)).Interprets {
 			continue
+		}
+		if depth > 2 {
+			f.Incomplete = true
+			return
 		}
 		for _, inner := range argv[i+1:] {
 			if strings.ContainsAny(inner, " ;|&\n") {
@@ -156,21 +156,31 @@ func (f *Facts) addCommand(argv []string, depth int) {
 	}
 }
 
+func (f *Facts) addWords(words []string) {
+	if room := maxFacts - len(f.Words); len(words) > room {
+		words, f.Incomplete = words[:room], true
+	}
+	f.Words = append(f.Words, words...)
+}
+
 // addArgv adds a command and, for a wrapper such as sudo, each command that it may run.
 func (f *Facts) addArgv(argv []string) {
-	f.ownCommand(argv)
-	if len(f.Commands) > maxFacts {
-		return
-	}
-	f.Commands = append(f.Commands, argv)
+	f.addOne(argv)
 	if !commands.Entry(commands.ProgramName(argv[0])).Wraps {
 		return
 	}
-	for i := 1; i < len(argv) && i < 12; i++ {
-		if strings.HasPrefix(argv[i], "-") || strings.Contains(argv[i], "=") {
-			continue
+	for i := 1; i < len(argv); i++ {
+		if !strings.HasPrefix(argv[i], "-") && !strings.Contains(argv[i], "=") {
+			f.addOne(argv[i:])
 		}
-		f.Commands = append(f.Commands, argv[i:])
-		f.ownCommand(argv[i:])
 	}
+}
+
+func (f *Facts) addOne(argv []string) {
+	f.ownCommand(argv)
+	if len(f.Commands) >= maxFacts {
+		f.Incomplete = true
+		return
+	}
+	f.Commands = append(f.Commands, argv)
 }
