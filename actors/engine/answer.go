@@ -219,7 +219,7 @@ func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schema
 	stored := rec.Decision
 	switch {
 	case stored == nil:
-		return nil, schemas.Errorf(schemas.CodeStale, "the calls that this answer is about have ended; others wait for the same: look again")
+		return nil, schemas.Errorf(schemas.CodeStale, "the calls that you answered have ended; other identical calls still wait: look again")
 	case stored.DecisionID == said.DecisionID, stored.Same(said) && !leavesOut(rec, places):
 		return stored, nil
 	case stored.Outcome == schemas.TimedOut, stored.Outcome == schemas.Withdrawn:

@@ -289,7 +289,7 @@ func (e *holdings) useOwn(ctx context.Context, question bus.Entry, pendingID str
 		}
 	}
 	if !used {
-		return schemas.Errorf(schemas.CodeConflict, "the approval of %s was used for the same request asked again, revoked, or is over: ask again under a new id", pendingID)
+		return schemas.Errorf(schemas.CodeConflict, "the approval of %s was used by another request, was revoked, or has expired: ask again under a new id", pendingID)
 	}
 	return nil
 }

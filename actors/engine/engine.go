@@ -357,7 +357,7 @@ func (d deliveryJob) Run(ctx context.Context) {
 	defer cancel()
 	if err := d.run(ctx); err != nil {
 		if !errors.Is(err, errRearmed) {
-			d.log.Warn("engine: what follows from a record is tried again", "subject", d.Subject, "times", d.Times, "error", err)
+			d.log.Warn("engine: a change of a record was not handled; trying again", "subject", d.Subject, "times", d.Times, "error", err)
 		}
 		d.Again(retryAfter(d.Times))
 		return

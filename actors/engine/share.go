@@ -94,11 +94,11 @@ func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) e
 		shared++
 		if old.Live(now) && slices.Equal(old.Permissions, g.Permissions) && slices.Equal(old.DerivedFrom, g.DerivedFrom) && old.By == g.By {
 			*g = old.StandingAnswer
-			break
+			return nil
 		}
 	}
 	if shared >= maxShared {
-		return schemas.Errorf(schemas.CodeForbidden, "%s was given %d permissions by other sessions in the last days, which is the most: ask a person instead", g.SessionID, maxShared)
+		return schemas.Errorf(schemas.CodeForbidden, "%s has %d grants from other sessions, which is the limit: ask a person instead", g.SessionID, maxShared)
 	}
 	return nil
 }

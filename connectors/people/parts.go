@@ -171,7 +171,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 func waiterNote(p *schemas.Prompt) []string {
 	switch {
 	case p.Detached:
-		return []string{"nobody is waiting: used if the agent asks again"}
+		return []string{"the agent has stopped waiting; an answer counts if it asks again"}
 	case p.Request.HostAsks:
 		return []string{"may have been answered at the terminal"}
 	}

@@ -49,7 +49,7 @@ func TestASessionIsGivenSoMuchByOthers(t *testing.T) {
 	err := ada.Conn.CallInto(env.Ctx, schemas.GrantSubject("ada"), schemas.Share{
 		Type: schemas.TypeShare, SessionID: "S", AgentID: "helper", Permissions: []string{"@network"}, Reason: "it fetches",
 	}, &g)
-	env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "which is the most")
+	env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "which is the limit")
 	held, err := env.Owner().Grants(env.Ctx, "helper")
 	env.NoError(err)
 	env.Len(held, 256)

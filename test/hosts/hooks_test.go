@@ -98,7 +98,7 @@ func TestARunThatWasDeferredGoesOn(t *testing.T) {
 	}
 	assert.Contains(t, ask("2s"), `"permissionDecision":"defer"`)
 	stdout, _, _ := m.Run("show", "toolu_1")
-	assert.Contains(t, stdout, "nobody is waiting: used if the agent asks again")
+	assert.Contains(t, stdout, "the agent has stopped waiting; an answer counts if it asks again")
 
 	claude := filepath.Join(t.TempDir(), "claude")
 	require.NoError(t, os.WriteFile(claude, []byte("#!/bin/sh\necho \"$@\"\nexit 7\n"), 0o755))

@@ -142,7 +142,7 @@ func (c *Command) cluster(a *Args, t string, rest []word.Word) (int, string) {
 			return 0, ""
 		case strings.IndexByte(c.value, letter) >= 0:
 			if i+1 < len(t) && c.apart && !IsCount("-"+t[i+1:]) {
-				return 0, "the letters after -" + t[i:i+1] + " is read as more flags"
+				return 0, "the letters after -" + t[i:i+1] + " are read as more flags"
 			}
 			if i+1 < len(t) {
 				a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})

@@ -209,6 +209,9 @@ func (h *run) dial(ctx context.Context) (Nod, error) {
 // reportResolved tells nod that the host has moved on. If that fails, the requests that
 // the host no longer waits for end at their deadlines.
 func (h *run) reportResolved(ctx context.Context) {
+	if h.call.SessionID == "" {
+		return // no session of nod's has this call
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()
 	nod, err := h.dial(ctx)

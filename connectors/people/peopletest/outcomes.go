@@ -58,7 +58,7 @@ func revised(s *stage) {
 	s.NoError(s.reviser().Revise(s.ctx, ref, p))
 	s.NoError(s.reviser().Revise(s.ctx, ref, p), "without a change")
 	now := s.looks(Ann, m.ID)
-	s.Contains(now.Text, "nobody is waiting")
+	s.Contains(now.Text, "the agent has stopped waiting")
 	s.Equal(m.Choices, now.Choices)
 	s.answers(now, schemas.AllowOnce)
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)

@@ -216,7 +216,7 @@ func TestAChangedQuestionKeepsItsButtons(t *testing.T) {
 	p.Detached = true
 	w.NoError(w.carrier.Revise(w.ctx, ref, p))
 	now := w.Chat(ann)[0]
-	w.Contains(now.Text, "nobody is waiting: used if the agent asks again")
+	w.Contains(now.Text, "the agent has stopped waiting; an answer counts if it asks again")
 	w.Equal(m.Buttons, now.Buttons)
 	w.NoError(w.carrier.Revise(w.ctx, ref, p), "as it is already")
 	p.Detached, p.Request.HostAsks = false, true

@@ -190,8 +190,10 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 // renews its lease by acquiring it again.
 func (c *client) changeLock(ctx context.Context, m clientMessage, session string, op schemas.PresenceOp) {
 	c.mu.Lock()
-	c.locked[session] = true
-	tooMany := len(c.locked) > maxSessions
+	tooMany := !c.locked[session] && len(c.locked) >= maxSessions
+	if !tooMany {
+		c.locked[session] = true
+	}
 	c.mu.Unlock()
 	if tooMany {
 		c.fail(m, failureOf(schemas.Errorf(schemas.CodeValidation, "session_id: too many sessions for one connection")))

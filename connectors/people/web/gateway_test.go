@@ -194,6 +194,25 @@ func TestALockIsOnePersons(t *testing.T) {
 	}, 20*time.Second, 20*time.Millisecond)
 }
 
+// A connection that holds its most locks is refused another, and keeps and releases those
+// that it holds.
+func TestTheMostLocksOfAConnection(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	ann := r.opens("ann")
+	session := func(i int) fields { return fields{"session_id": fmt.Sprint("S", i)} }
+	for i := range 256 {
+		ann.gets("session.lock.acquire", session(i))
+	}
+	ann.refused(schemas.CodeValidation, "session.lock.acquire", session(256))
+	again, _ := ann.gets("session.lock.acquire", session(0))
+	r.True(again.Payload.Granted)
+	released, _ := ann.gets("session.lock.release", session(1))
+	r.Equal("response", released.Type)
+	next, _ := ann.gets("session.lock.acquire", session(256))
+	r.True(next.Payload.Granted)
+}
+
 // The gateway gives no lock to a user who may not answer.
 func TestALockIsOnlyForWhoMayAnswer(t *testing.T) {
 	r := start(t)
