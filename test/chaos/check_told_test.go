@@ -175,6 +175,13 @@ func everythingShown(e *evidence) (found []violation) {
 // repeated is the beginning of a Telegram message whose question may already be in the chat.
 const repeated = "(Sent again:"
 
+// hasAnswerButtons reports whether a message can be answered with a button.
+func hasAnswerButtons(m telegramtest.Message) bool {
+	return slices.ContainsFunc(m.Buttons, func(b telegramtest.Button) bool {
+		return strings.Contains(b.Text, "Allow once") || strings.Contains(b.Text, "Deny")
+	})
+}
+
 // phoneIsTidy checks that a second message about a question is marked as a repeat, and that
 // messages about decided questions have no answer buttons.
 func phoneIsTidy(e *evidence) (found []violation) {
@@ -192,10 +199,7 @@ func phoneIsTidy(e *evidence) (found []violation) {
 			if !strings.Contains(m.First, repeated) {
 				fresh++
 			}
-			live := slices.ContainsFunc(m.Buttons, func(b telegramtest.Button) bool {
-				return strings.Contains(b.Text, "Allow once") || strings.Contains(b.Text, "Deny")
-			})
-			if decided, known := e.endedAt(key, events[key]); live && known && e.End > e.settledBy(decided) {
+			if decided, known := e.endedAt(key, events[key]); hasAnswerButtons(m) && known && e.End > e.settledBy(decided) {
 				found = append(found, violates(key, "message %d still has its buttons, but its question is decided; on the phone: %s", m.ID, allOf(messages[id])))
 			}
 		}

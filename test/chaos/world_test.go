@@ -84,7 +84,7 @@ func (w *world) open(ctx context.Context) error {
 		}
 		p := &person{name: who.name, userID: who.userID, desk: connector.NewDesk(conn, who.connector), shown: map[string]schemas.Prompt{}, changed: make(chan struct{})}
 		w.people = append(w.people, p)
-		if !schemas.Inbox(who.connector) {
+		if !schemas.IsViewer(who.connector) {
 			continue
 		}
 		if p.viewer, err = connector.View(ctx, w.system, conn, who.connector, quiet(), func(prompt schemas.Prompt) { w.sees(p, prompt) }); err != nil {
