@@ -28,10 +28,10 @@ const (
 	clockSkew = time.Minute
 )
 
-// Found is a record in a scan: its key and its place in the stream. Decided means that the
+// ScannedRecord is a record in a scan: its key and its place in the stream. Decided means that the
 // record has a retention time, which only decided records have. A record that is not
 // Decided may have been decided since.
-type Found struct {
+type ScannedRecord struct {
 	Key      string
 	Revision uint64
 	Decided  bool
@@ -46,7 +46,7 @@ type Found struct {
 // revisions. A replica may be older than the leader: read a record before acting on it.
 // Scan reads no payloads, does not make the server list subjects, and tries again after
 // every failure for as long as ctx allows.
-func (r *Records) Scan(ctx context.Context, session string, after uint64, f func(Found) (more bool)) error {
+func (r *Records) Scan(ctx context.Context, session string, after uint64, f func(ScannedRecord) (more bool)) error {
 	return r.scan(ctx, &scan{session: session, last: after, found: f})
 }
 
@@ -57,7 +57,7 @@ func (r *Records) ChangedSince(ctx context.Context, session string, since time.T
 		return nil, err
 	}
 	var keys []string
-	err := r.scan(ctx, &scan{session: session, since: since, found: func(f Found) bool {
+	err := r.scan(ctx, &scan{session: session, since: since, found: func(f ScannedRecord) bool {
 		if !slices.Contains(keys, f.Key) { // a record may be found at two revisions
 			keys = append(keys, f.Key)
 		}
@@ -108,7 +108,7 @@ func (r *Records) scan(ctx context.Context, s *scan) error {
 type scan struct {
 	records *Records
 	session string // empty for all sessions
-	found   func(Found) bool
+	found   func(ScannedRecord) bool
 	since   time.Time // older messages are skipped
 	barrier uint64    // the sequence of the barrier, before which the scan is not complete; 0 without one
 	last    uint64    // the sequence of the last message read
@@ -236,7 +236,7 @@ func (s *scan) take(msg jetstream.Msg, meta *jetstream.MsgMetadata) (more bool) 
 	if !found || !strings.Contains(key, ".") || msg.Headers().Get(operationHeader) != "" || meta.Timestamp.Before(s.since) {
 		return true
 	}
-	return s.found(Found{
+	return s.found(ScannedRecord{
 		Key: key, Revision: s.last,
 		Decided: msg.Headers().Get(jetstream.MsgTTLHeader) != "",
 	})

@@ -107,8 +107,8 @@ type Service struct {
 	open sync.WaitGroup
 	room chan struct{}
 	log  *slog.Logger
-	// anybody is set if the server requires no credentials.
-	anybody bool
+	// noCredentials is set if the server requires no credentials.
+	noCredentials bool
 
 	mu       sync.Mutex
 	stopping bool
@@ -116,7 +116,7 @@ type Service struct {
 
 // Serve starts a micro service with these endpoints, each in a queue group.
 func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) {
-	s := &Service{room: make(chan struct{}, o.Open), log: c.log, anybody: c.Open()}
+	s := &Service{room: make(chan struct{}, o.Open), log: c.log, noCredentials: c.Open()}
 	config := micro.Config{Name: o.Name, Version: o.Version, Description: o.Description}
 	if o.Stats != nil {
 		config.StatsHandler = func(*micro.Endpoint) any { return o.Stats() }
@@ -172,7 +172,7 @@ func (s *Service) accept(e Endpoint, r micro.Request) {
 // the reply could pass as a different message, such as a decision. On a server without
 // credentials, callers have no identities, and any inbox is accepted.
 func (s *Service) replies(r micro.Request) bool {
-	if s.anybody {
+	if s.noCredentials {
 		return strings.HasPrefix(r.Reply(), "_INBOX.")
 	}
 	return roles.OwnReply(r.Subject(), r.Reply())

@@ -174,9 +174,9 @@ func (b *Bucket) Remove(ctx context.Context, key string, revision uint64) error 
 	return b.remove(ctx, key, revision)
 }
 
-// Listed lists the keys that match a filter such as "agent.*", in no particular order. A
+// ListKeys lists the keys that match a filter such as "agent.*", in no particular order. A
 // removed key is still listed for up to a minute.
-func (b *Bucket) Listed(ctx context.Context, filter string) ([]string, error) {
+func (b *Bucket) ListKeys(ctx context.Context, filter string) ([]string, error) {
 	return b.keys(ctx, b.prefix, filter)
 }
 
@@ -192,9 +192,9 @@ func (b *Bucket) NewestOf(ctx context.Context, filter string) (uint64, error) {
 	return val.revision, err
 }
 
-// Keys lists the existing keys that match a filter such as "worker.tg.*". It reads each
+// LiveKeys lists the existing keys that match a filter such as "worker.tg.*". It reads each
 // listed key, because the list may contain removed ones: keep the filter narrow.
-func (b *Bucket) Keys(ctx context.Context, filter string) ([]string, error) {
+func (b *Bucket) LiveKeys(ctx context.Context, filter string) ([]string, error) {
 	listed, err := b.keys(ctx, b.prefix, filter)
 	if err != nil {
 		return nil, err

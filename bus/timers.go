@@ -14,7 +14,7 @@ import (
 )
 
 // Create stores a pending record and its timer. It arms the timer first, because the
-// timer's subject is the lock by which identical calls share one question. ErrHeld means
+// timer's subject is the lock by which identical calls share one question. ErrLockHeld means
 // that another request holds the lock; then nothing was stored. ErrMoved means that the
 // record is not at the entry's revision; the timer may then be armed, but has no effect,
 // because it does not belong to the stored record.
@@ -61,7 +61,7 @@ func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bo
 				return false, err
 			}
 			if held.Revision != revision {
-				return false, ErrHeld
+				return false, ErrLockHeld
 			}
 		} else if isPermanent(err) {
 			return false, fmt.Errorf("arm the timer of %s: %w", e.Key, err)
@@ -72,11 +72,11 @@ func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bo
 	}
 }
 
-// ErrHeld means that another request holds the lock of identical calls.
-var ErrHeld = errors.New("an identical call holds the lock")
+// ErrLockHeld means that another request holds the lock of identical calls.
+var ErrLockHeld = errors.New("an identical call holds the lock")
 
-// Held is the holder of the lock of identical calls.
-type Held struct {
+// LockHolder is the holder of the lock of identical calls.
+type LockHolder struct {
 	PendingID string // empty if no request holds the lock
 	Revision  uint64 // for TakeOver
 	At        time.Time
@@ -85,13 +85,13 @@ type Held struct {
 // Holder returns the request that holds the lock of the calls identical to the entry's. That
 // request may already be decided, because a fired timer is kept for a while; or its record
 // may not be stored yet.
-func (r *Records) Holder(ctx context.Context, e *Entry) (Held, error) {
+func (r *Records) Holder(ctx context.Context, e *Entry) (LockHolder, error) {
 	val, err := r.last(ctx, lockFilter+timerToken(e))
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return Held{}, fmt.Errorf("read the lock of %s: %w", e.Key, err)
+		return LockHolder{}, fmt.Errorf("read the lock of %s: %w", e.Key, err)
 	}
 	t, _ := timerOf(val.data)
-	return Held{t.PendingID, val.revision, val.at}, nil
+	return LockHolder{t.PendingID, val.revision, val.at}, nil
 }
 
 // timerToken returns the subject of the entry's timer without its prefix.
@@ -105,7 +105,7 @@ func timerToken(e *Entry) string {
 
 // Arm makes the record's timer fire no later than the record's next event. A timer that is
 // armed for the same time or earlier stays: the engine that handles the early firing arms it
-// again. ErrHeld means that the timer belongs to another request.
+// again. ErrLockHeld means that the timer belongs to another request.
 func (r *Records) Arm(ctx context.Context, e *Entry) error {
 	return r.rearm(ctx, e, func(armed timer) bool { return !armed.At.After(e.Record.NextEvent.At) })
 }
@@ -129,7 +129,7 @@ func (r *Records) rearm(ctx context.Context, e *Entry, enough func(timer) bool) 
 		}
 		if armed, ok := timerOf(val.data); err == nil && ok {
 			if !armed.of(e) {
-				return ErrHeld
+				return ErrLockHeld
 			}
 			if enough(armed) {
 				return nil
@@ -266,7 +266,7 @@ func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error
 }
 
 // Fired decodes a fired timer. ok is false if the delivery is not a timer.
-func (r *Records) Fired(d *Delivery) (f Fired, ok bool) {
+func (r *Records) Fired(d *Delivery) (f FiredTimer, ok bool) {
 	t, ok := timerOf(d.Data)
 	f.token = strings.TrimPrefix(d.Subject, duePrefix)
 	session, id := schemas.SplitKey(f.token)
@@ -277,8 +277,8 @@ func (r *Records) Fired(d *Delivery) (f Fired, ok bool) {
 	return f, ok
 }
 
-// Fired is a timer that has fired.
-type Fired struct {
+// FiredTimer is a timer that has fired.
+type FiredTimer struct {
 	Key   string
 	Event schemas.Event
 	token string
@@ -286,4 +286,4 @@ type Fired struct {
 
 // Of reports whether the timer belongs to the entry. It no longer does if the entry has
 // joined another question.
-func (f Fired) Of(e *Entry) bool { return f.token == timerToken(e) && e.Record.Joined == "" }
+func (f FiredTimer) Of(e *Entry) bool { return f.token == timerToken(e) && e.Record.Joined == "" }

@@ -62,9 +62,9 @@ type Prompt struct {
 	// narrowest first. It is empty if nod cannot tell which calls a lasting allow would
 	// cover.
 	Remember []Reach `json:"remember,omitempty"`
-	// Takes lists the conditions for allowing the request, besides an approver's answer:
+	// Conditions lists the conditions for allowing the request, besides an approver's answer:
 	// one text, made by Confirm.String, for each confirmation rule that covers its risk.
-	Takes []string `json:"takes,omitempty"`
+	Conditions []string `json:"takes,omitempty"`
 	// Foreground is set in a request of a background session: the foreground session that
 	// shows it.
 	Foreground string `json:"foreground,omitempty"`

@@ -132,7 +132,7 @@ func (s *Settings) reachable() error {
 		if c.String() == "" {
 			return invalid(at, "has no condition: name min_channel, second_device or a code word")
 		}
-		if ids := s.Identities(); len(ids) > 0 && !slices.ContainsFunc(ids, func(id Identity) bool { return c.Takes(id.Connector) }) {
+		if ids := s.Identities(); len(ids) > 0 && !slices.ContainsFunc(ids, func(id Identity) bool { return c.Accepts(id.Connector) }) {
 			return invalid(at, "no approver has an identity that could allow: it takes %s", c.String())
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // approver's answer. A denial has no conditions.
 type Confirm struct {
 	Risk       Risk    `json:"risk"`
-	MinChannel Channel `json:"min_channel,omitempty"`
+	MinDisplay Display `json:"min_channel,omitempty"`
 	// SecondDevice requires an answer from a device on which no agents run.
 	SecondDevice bool `json:"second_device,omitempty"`
 	// CodeWordEnv or CodeWordFile names the environment variable or the file, on the
@@ -19,31 +19,31 @@ type Confirm struct {
 	CodeWordFile string `json:"code_word_file,omitempty"`
 }
 
-// Channel is a class of connectors, by the amount of detail that they can show.
-type Channel string
+// Display is a class of connectors, by the amount of detail that they can show.
+type Display string
 
 // The channels, in ascending order of detail.
 const (
-	ChannelVoice  Channel = "voice"
-	ChannelChat   Channel = "chat"
-	ChannelScreen Channel = "screen"
+	DisplayVoice  Display = "voice"
+	DisplayChat   Display = "chat"
+	DisplayScreen Display = "screen"
 )
 
-// ChannelOf returns the channel of a connector.
-func ChannelOf(connector string) Channel {
+// DisplayOf returns the display of a connector.
+func DisplayOf(connector string) Display {
 	switch {
-	case Inbox(connector):
-		return ChannelScreen
+	case IsViewer(connector):
+		return DisplayScreen
 	case connector == ClientVoice:
-		return ChannelVoice
+		return DisplayVoice
 	}
-	return ChannelChat
+	return DisplayChat
 }
 
-// risks and channels are in ascending order.
+// risks and displays are in ascending order.
 var (
 	risks    = []Risk{RiskLow, RiskMedium, RiskHigh}
-	channels = []Channel{ChannelVoice, ChannelChat, ChannelScreen}
+	displays = []Display{DisplayVoice, DisplayChat, DisplayScreen}
 )
 
 // Wants reports whether the rule applies to requests of this risk. An unknown risk counts
@@ -56,12 +56,12 @@ func (c *Confirm) Wants(risk Risk) bool {
 // CodeWord reports whether the answer must contain a code word.
 func (c *Confirm) CodeWord() bool { return c.CodeWordEnv != "" || c.CodeWordFile != "" }
 
-// Takes reports whether the rule accepts an allow through this connector.
-func (c *Confirm) Takes(connector string) bool {
-	if c.SecondDevice && Inbox(connector) {
+// Accepts reports whether the rule accepts an allow through this connector.
+func (c *Confirm) Accepts(connector string) bool {
+	if c.SecondDevice && IsViewer(connector) {
 		return false
 	}
-	return c.MinChannel == "" || slices.Index(channels, ChannelOf(connector)) >= slices.Index(channels, c.MinChannel)
+	return c.MinDisplay == "" || slices.Index(displays, DisplayOf(connector)) >= slices.Index(displays, c.MinDisplay)
 }
 
 // CodeWordFor returns the rule whose code word an answer that allows a request of this
@@ -78,27 +78,27 @@ func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 
 // The conditions that only some connectors can meet, as Confirm.String writes them.
 const (
-	TakesSecondDevice = "a second device"
-	TakesCodeWord     = "the code word"
+	ConditionSecondDevice = "a second device"
+	ConditionCodeWord     = "the code word"
 )
 
-// TakesMore reports whether p.Takes contains this condition, such as TakesCodeWord.
-func (p *Prompt) TakesMore(condition string) bool {
-	return slices.ContainsFunc(p.Takes, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), condition) })
+// HasCondition reports whether p has this condition, such as ConditionCodeWord.
+func (p *Prompt) HasCondition(condition string) bool {
+	return slices.ContainsFunc(p.Conditions, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), condition) })
 }
 
 // String lists the conditions, separated by commas, for a text such as "to allow this
 // takes a second device, the code word".
 func (c *Confirm) String() string {
 	var takes []string
-	if c.MinChannel != "" && c.MinChannel != ChannelVoice {
-		takes = append(takes, "at least a "+string(c.MinChannel))
+	if c.MinDisplay != "" && c.MinDisplay != DisplayVoice {
+		takes = append(takes, "at least a "+string(c.MinDisplay))
 	}
 	if c.SecondDevice {
-		takes = append(takes, TakesSecondDevice)
+		takes = append(takes, ConditionSecondDevice)
 	}
 	if c.CodeWord() {
-		takes = append(takes, TakesCodeWord)
+		takes = append(takes, ConditionCodeWord)
 	}
 	return strings.Join(takes, ", ")
 }

@@ -71,10 +71,10 @@ type callIdentity struct {
 	ToolName      string          `json:"tool_name,omitempty"`
 }
 
-// Sameness returns a digest of what a call does and where (host and project), without its id
-// and reason. Two tool calls of one session with the same Sameness are identical. It covers
+// CallDigest returns a digest of what a call does and where (host and project), without its id
+// and reason. Two tool calls of one session with the same CallDigest are identical. It covers
 // every field by which rules and approvers are chosen. It fails as Digest does.
-func Sameness(r *Request) (string, error) {
+func CallDigest(r *Request) (string, error) {
 	sum, err := sumOf(callIdentity{detailsOf(r), r.ActionType, r.Host, r.Kind, r.Permissions, r.Project, r.ToolName})
 	if err != nil {
 		return "", fmt.Errorf("sameness of request %s: %w", r.Key(), err)

@@ -15,10 +15,10 @@ var units = []struct {
 	{"second", time.Second},
 }
 
-// Words writes d, rounded to seconds, in the largest unit of which it is a whole multiple, at
+// FormatDuration writes d, rounded to seconds, in the largest unit of which it is a whole multiple, at
 // least twice: "7 days", "60 minutes", "60 seconds", and 1 s as "1 second". A negative d is
 // "0 seconds".
-func Words(d time.Duration) string {
+func FormatDuration(d time.Duration) string {
 	d = max(0, d.Round(time.Second))
 	for _, u := range units {
 		if d >= 2*u.size && d%u.size == 0 {
@@ -28,18 +28,18 @@ func Words(d time.Duration) string {
 	return count(int(d/time.Second), "second")
 }
 
-// Minutes writes whole minutes as minutes ("120 minutes"), because permission requests name
-// their timeout in minutes, and any other d as Words does.
-func Minutes(d time.Duration) string {
+// FormatMinutes writes whole minutes as minutes ("120 minutes"), because permission requests name
+// their timeout in minutes, and any other d as FormatDuration does.
+func FormatMinutes(d time.Duration) string {
 	if d = d.Round(time.Second); d >= time.Minute && d%time.Minute == 0 {
 		return count(int(d/time.Minute), "minute")
 	}
-	return Words(d)
+	return FormatDuration(d)
 }
 
-// Roughly writes d, the time that is left, in the largest unit of which it has at least 2,
+// FormatRoughly writes d, the time that is left, in the largest unit of which it has at least 2,
 // rounded down: "6 days", "25 hours", "90 seconds". So it never states too much time.
-func Roughly(d time.Duration) string {
+func FormatRoughly(d time.Duration) string {
 	for _, u := range units {
 		if d >= 2*u.size {
 			return count(int(d/u.size), u.name)

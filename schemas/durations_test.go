@@ -28,11 +28,11 @@ func TestWords(t *testing.T) {
 		{7 * day, "7 days", "7 days"},
 		{7*day - time.Second, "604799 seconds", "6 days"},
 	} {
-		assert.Equal(t, c.exact, Words(c.d))
-		assert.Equal(t, c.rough, Roughly(c.d))
+		assert.Equal(t, c.exact, FormatDuration(c.d))
+		assert.Equal(t, c.rough, FormatRoughly(c.d))
 	}
-	assert.Equal(t, "15 minutes", Minutes(15*time.Minute))
-	assert.Equal(t, "120 minutes", Minutes(2*time.Hour))
-	assert.Equal(t, "1 minute", Minutes(time.Minute))
-	assert.Equal(t, "90 seconds", Minutes(90*time.Second))
+	assert.Equal(t, "15 minutes", FormatMinutes(15*time.Minute))
+	assert.Equal(t, "120 minutes", FormatMinutes(2*time.Hour))
+	assert.Equal(t, "1 minute", FormatMinutes(time.Minute))
+	assert.Equal(t, "90 seconds", FormatMinutes(90*time.Second))
 }

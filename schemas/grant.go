@@ -16,10 +16,10 @@ const (
 	ScopeAgent   Scope = "agent"   // later calls of the same agent, in any session
 )
 
-// Always is a rule of a grant. It covers a parsed command (all its words or the first ones),
+// RememberedRule is a rule of a grant. It covers a parsed command (all its words or the first ones),
 // a path, or a tool, in one project. It allows calls about which a person would be asked only
 // because no rule of the policy matches. Deny and ask rules outrank it.
-type Always struct {
+type RememberedRule struct {
 	Tool    string   `json:"tool"`
 	Argv    []string `json:"argv,omitempty"`
 	Prefix  bool     `json:"prefix,omitempty"` // more words may follow
@@ -32,7 +32,7 @@ type Always struct {
 }
 
 // String returns the rule as people see it.
-func (a *Always) String() string {
+func (a *RememberedRule) String() string {
 	var b strings.Builder
 	b.WriteString(a.Tool)
 	switch {
@@ -72,8 +72,8 @@ const plainBytes = "=abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 // Reach is the set of later calls that one answer would allow: all its rules together, or
 // all its permission tags.
 type Reach struct {
-	Rules       []Always `json:"rules,omitempty"`
-	Permissions []string `json:"permissions,omitempty"`
+	Rules       []RememberedRule `json:"rules,omitempty"`
+	Permissions []string         `json:"permissions,omitempty"`
 }
 
 // String returns the reach as people see it.
@@ -105,10 +105,10 @@ type StandingAnswer struct {
 	SessionID string `json:"session_id,omitempty"` // the only session that it covers, in ScopeSession
 	Agent     string `json:"agent"`
 
-	Rules       []Always `json:"rules,omitempty"`
-	Permissions []string `json:"permissions,omitempty"`
+	Rules       []RememberedRule `json:"rules,omitempty"`
+	Permissions []string         `json:"permissions,omitempty"`
 	// Call is the one exact call that it covers; nil if it has rules or permissions.
-	Call *Call `json:"call,omitempty"`
+	Call *ExactCall `json:"call,omitempty"`
 	// Uses is how many more calls a Limited answer allows: one for each request in For,
 	// minus the calls in UsedBy. For contains the pending_ids of detached requests.
 	Limited bool     `json:"limited,omitempty"`
@@ -129,9 +129,9 @@ type StandingAnswer struct {
 	RevokedBy string    `json:"revoked_by,omitempty"`
 }
 
-// Call is one exact call of a session.
-type Call struct {
-	Same     string `json:"same"` // the call's Sameness
+// ExactCall is one exact call of a session.
+type ExactCall struct {
+	Same     string `json:"same"` // the call's CallDigest
 	ToolName string `json:"tool_name"`
 	Title    string `json:"title,omitempty"` // short form of its payload, for lists
 }
@@ -160,7 +160,7 @@ func (g *StandingAnswer) Reach() string {
 }
 
 // String returns the call as people see it: its tool and the short form of its payload.
-func (c *Call) String() string {
+func (c *ExactCall) String() string {
 	if c.Title == "" {
 		return c.ToolName
 	}

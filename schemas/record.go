@@ -123,9 +123,9 @@ type Waiter struct {
 	// Detached means that the agent no longer waits. If a person allows the call once, the
 	// approval becomes a standing answer.
 	Detached bool `json:"detached,omitempty"`
-	// Stays means that the record's decision does not cover this call. The call becomes a
+	// SplitOff means that the record's decision does not cover this call. The call becomes a
 	// question of its own.
-	Stays bool `json:"stays,omitempty"`
+	SplitOff bool `json:"stays,omitempty"`
 	// Decision is the decision about this call alone, made while the question was
 	// pending.
 	Decision *Decision `json:"decision,omitempty"`
@@ -133,7 +133,7 @@ type Waiter struct {
 
 // Open reports whether the record's decision will cover the waiter: it has no decision of
 // its own, and Stays is not set.
-func (w *Waiter) Open() bool { return w.Decision == nil && !w.Stays }
+func (w *Waiter) Open() bool { return w.Decision == nil && !w.SplitOff }
 
 // Waiter returns the waiter with this pending_id, or nil.
 func (r *Record) Waiter(pendingID string) *Waiter {
@@ -157,7 +157,7 @@ func (r *Record) Waits(pendingID string) bool {
 func (r *Record) Verdict(pendingID string) *Decision {
 	w := r.Waiter(pendingID)
 	switch {
-	case w == nil || w.Stays:
+	case w == nil || w.SplitOff:
 		return nil
 	case w.Decision != nil:
 		return w.Decision

@@ -92,9 +92,9 @@ func TypeOf(data []byte) (string, error) {
 	return head.Type, err
 }
 
-// Token returns a token for subjects and keys that stands for s, an id of another system:
+// SubjectToken returns a token for subjects and keys that stands for s, an id of another system:
 // s itself if it is a valid id, and otherwise "h-" and 32 hex digits of its SHA-256.
-func Token(s string) string {
+func SubjectToken(s string) string {
 	if ValidID(s) {
 		return s
 	}

@@ -164,7 +164,7 @@ const (
 	ConnectorWeb      = "web"
 )
 
-// Inbox reports whether a connector is a viewer, which people use as an inbox.
-func Inbox(connector string) bool {
+// IsViewer reports whether a connector is a viewer, which people use as an inbox.
+func IsViewer(connector string) bool {
 	return connector == ConnectorTerminal || connector == ConnectorWeb
 }

@@ -41,20 +41,20 @@ type scanCache struct {
 // that the scan found, in the order of their revisions.
 type aheadScan struct {
 	after uint64
-	found []bus.Found
+	found []bus.ScannedRecord
 	until time.Time
 }
 
 // page returns up to limit cached records of a listing with a revision above after. If more
 // is false, the cache has no further records, and the caller must scan the store for them.
-func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Found, more bool) {
+func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.ScannedRecord, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	scan, ok := a.by[l]
 	if !ok || after < scan.after || !time.Now().Before(scan.until) {
 		return nil, false
 	}
-	first, _ := slices.BinarySearchFunc(scan.found, after+1, func(r bus.Found, revision uint64) int {
+	first, _ := slices.BinarySearchFunc(scan.found, after+1, func(r bus.ScannedRecord, revision uint64) int {
 		return cmp.Compare(r.Revision, revision)
 	})
 	rest := scan.found[first:]
@@ -63,7 +63,7 @@ func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Found, 
 }
 
 // keep caches the records that a scan which began after a revision has found.
-func (a *scanCache) keep(l listing, after uint64, found []bus.Found) {
+func (a *scanCache) keep(l listing, after uint64, found []bus.ScannedRecord) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()

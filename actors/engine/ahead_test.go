@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-func foundAt(revisions ...uint64) (found []bus.Found) {
+func foundAt(revisions ...uint64) (found []bus.ScannedRecord) {
 	for _, r := range revisions {
-		found = append(found, bus.Found{Revision: r})
+		found = append(found, bus.ScannedRecord{Revision: r})
 	}
 	return found
 }

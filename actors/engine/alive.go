@@ -65,7 +65,7 @@ func (e *base) laggards(ctx context.Context, revision uint64) ([]string, error) 
 	within, cancel := context.WithTimeout(ctx, obeyWithin)
 	defer cancel()
 	late, err := e.Edge.Follow(within, "nod-engine", "frozen_revision", revision, func(ctx context.Context) ([]string, error) {
-		keys, err := e.store.Presence.Keys(ctx, aliveKey("*"))
+		keys, err := e.store.Presence.LiveKeys(ctx, aliveKey("*"))
 		for i := range keys {
 			keys[i] = strings.TrimPrefix(keys[i], aliveKey(""))
 		}

@@ -105,7 +105,7 @@ func notApprover(connector, userID string) error {
 // routed reports whether a request was routed to this person on this connector. On an inbox
 // it always reports true, because inboxes list all requests.
 func routed(rec *schemas.Record, connector, userID string) bool {
-	if schemas.Inbox(connector) {
+	if schemas.IsViewer(connector) {
 		return true
 	}
 	for _, r := range rec.Routes {
@@ -193,8 +193,8 @@ func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schema
 		d.DecidedAt = at
 	}
 	waited := time.Duration(timeoutAt(rec, at)) * time.Second
-	if d.Message = "Permission request timed out after " + schemas.Words(waited) + "."; r.Kind == schemas.KindPermission {
-		d.Message = "Permission request timed out after " + schemas.Minutes(waited)
+	if d.Message = "Permission request timed out after " + schemas.FormatDuration(waited) + "."; r.Kind == schemas.KindPermission {
+		d.Message = "Permission request timed out after " + schemas.FormatMinutes(waited)
 	}
 	return d, nil
 }
@@ -220,11 +220,11 @@ func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schema
 	switch {
 	case stored == nil:
 		return nil, schemas.Errorf(schemas.CodeStale, "the calls that you answered have ended; other identical calls still wait: look again")
-	case stored.DecisionID == said.DecisionID, stored.Same(said) && !leavesOut(rec, places):
+	case stored.DecisionID == said.DecisionID, stored.SameEffect(said) && !leavesOut(rec, places):
 		return stored, nil
 	case stored.Outcome == schemas.TimedOut, stored.Outcome == schemas.Withdrawn:
 		return nil, schemas.Errorf(schemas.CodeStale, "the request had already ended: %s", stored.Outcome).WithDecision(stored)
-	case stored.Same(said):
+	case stored.SameEffect(said):
 		return nil, schemas.Errorf(schemas.CodeConflict, "%s by %s, but about fewer calls than this answer; the others still wait: look again", stored.Outcome, stored.By.Name).WithDecision(stored)
 	}
 	return nil, schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
@@ -232,5 +232,5 @@ func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schema
 
 // leavesOut reports whether the decision left a call undecided that the answer counted.
 func leavesOut(rec *schemas.Record, places int) bool {
-	return slices.ContainsFunc(rec.Waiters, func(w schemas.Waiter) bool { return w.Stays && w.Place < max(places, 1) })
+	return slices.ContainsFunc(rec.Waiters, func(w schemas.Waiter) bool { return w.SplitOff && w.Place < max(places, 1) })
 }

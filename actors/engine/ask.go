@@ -17,19 +17,19 @@ type agentRequest struct {
 	body    json.RawMessage // the message as received, byte for byte
 	request schemas.Request
 	digest  string // the digest of the request's content
-	same    string // the Sameness; empty until sameness has computed it
+	same    string // the CallDigest; empty until sameness has computed it
 }
 
 func (r *agentRequest) key() string { return r.request.Key() }
 
-// sameness returns the call's Sameness, a digest that identical calls share. It computes the
+// sameness returns the call's CallDigest, a digest that identical calls share. It computes the
 // digest only once.
 func (r *agentRequest) sameness() (string, error) {
 	if r.same != "" {
 		return r.same, nil
 	}
 	var err error
-	r.same, err = schemas.Sameness(&r.request)
+	r.same, err = schemas.CallDigest(&r.request)
 	return r.same, err
 }
 

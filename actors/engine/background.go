@@ -47,7 +47,7 @@ func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, err
 // activeSessions returns the sessions in which an agent has made requests within activeKept,
 // as they were stored then: only foreground sessions, the most recently active one first.
 func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
-	keys, err := e.store.Presence.Listed(ctx, activeKey(agent, "*"))
+	keys, err := e.store.Presence.ListKeys(ctx, activeKey(agent, "*"))
 	if err != nil {
 		return nil, err
 	}

@@ -21,19 +21,19 @@ import (
 const usedFor = 30 * time.Minute
 
 // callID returns the id of the standing answer about one call of a session. A call has only
-// one such answer: a newer answer replaces it. same is the call's Sameness.
+// one such answer: a newer answer replaces it. same is the call's CallDigest.
 func callID(same string) string { return "call-" + same[:32] }
 
 // aboutCall returns the standing answer that a person's decision makes about the call of
 // a request.
 func aboutCall(r *schemas.Request, agent string, d *schemas.Decision) (*schemas.StandingAnswer, error) {
-	same, err := schemas.Sameness(r)
+	same, err := schemas.CallDigest(r)
 	if err != nil {
 		return nil, err
 	}
 	return &schemas.StandingAnswer{
 		GrantID: callID(same), Scope: schemas.ScopeSession, SessionID: r.SessionID, Agent: agent,
-		Call: &schemas.Call{Same: same, ToolName: r.ToolName, Title: cut(payloadOf(r), maxTitle)},
+		Call: &schemas.ExactCall{Same: same, ToolName: r.ToolName, Title: cut(payloadOf(r), maxTitle)},
 		By:   d.By, Question: r.PendingID, Message: cut(d.Message, maxMessage), CreatedAt: d.DecidedAt,
 	}, nil
 }
@@ -298,7 +298,7 @@ func (e *holdings) useOwn(ctx context.Context, question bus.Entry, pendingID str
 func (e *holdings) denialMessage(d *schemas.StandingAnswer) string {
 	now := e.clock.now()
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s denied the same call %s ago, which answers it for another %s", d.By.Name, schemas.Roughly(now.Sub(d.CreatedAt)), schemas.Roughly(d.ExpiresAt.Sub(now)))
+	fmt.Fprintf(&text, "%s denied the same call %s ago, which answers it for another %s", d.By.Name, schemas.FormatRoughly(now.Sub(d.CreatedAt)), schemas.FormatRoughly(d.ExpiresAt.Sub(now)))
 	if d.Message != "" {
 		text.WriteString(": " + d.Message)
 	}

@@ -13,7 +13,7 @@ import (
 func (e *connectors) checkConfirmation(risk schemas.Risk, connector string, a *schemas.Answer) error {
 	settings := e.settings.now().settings
 	for _, c := range settings.Confirms() {
-		if c.Wants(risk) && !c.Takes(connector) {
+		if c.Wants(risk) && !c.Accepts(connector) {
 			return schemas.Errorf(schemas.CodeForbidden, "a request of risk %s is not allowed on %s: it takes %s", risk, connector, c.String())
 		}
 	}

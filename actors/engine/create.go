@@ -225,7 +225,7 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 // longer detached, because its agent has sent it again. The returned question may be decided.
 func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
-	if errors.Is(err, bus.ErrHeld) {
+	if errors.Is(err, bus.ErrLockHeld) {
 		question, err = e.life.retire(ctx, question)
 	}
 	if err != nil {

@@ -94,10 +94,10 @@ func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) 
 	if err != nil {
 		return schemas.Grants{}, err
 	}
-	keys, err := e.store.Sessions.Listed(ctx, standingFilter(sessionKey(cmp.Or(q.SessionID, "*"))))
+	keys, err := e.store.Sessions.ListKeys(ctx, standingFilter(sessionKey(cmp.Or(q.SessionID, "*"))))
 	if err == nil && q.SessionID == "" {
 		var agents []string
-		agents, err = e.store.Sessions.Listed(ctx, standingFilter(agentKey("*")))
+		agents, err = e.store.Sessions.ListKeys(ctx, standingFilter(agentKey("*")))
 		keys = append(keys, agents...)
 	}
 	if err != nil {

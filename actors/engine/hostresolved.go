@@ -163,7 +163,7 @@ func (e *withdrawals) supersededByHost(ctx context.Context, agent string, p *sch
 	return gone, nil
 }
 
-// digestIgnoringCwd returns the Sameness of a call without its working directory: when the
+// digestIgnoringCwd returns the CallDigest of a call without its working directory: when the
 // host reports the call, the call itself may have changed the directory.
 func digestIgnoringCwd(r *schemas.Request) (string, error) {
 	var details map[string]json.RawMessage
@@ -177,5 +177,5 @@ func digestIgnoringCwd(r *schemas.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return schemas.Sameness(&schemas.Request{Kind: r.Kind, ToolName: r.ToolName, ActionDetails: without})
+	return schemas.CallDigest(&schemas.Request{Kind: r.Kind, ToolName: r.ToolName, ActionDetails: without})
 }

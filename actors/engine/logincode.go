@@ -33,7 +33,7 @@ func (e *admin) loginCode(ctx context.Context, c *caller, p *schemas.LoginCode) 
 			return e.checkSpent(ctx, p.Code)
 		}
 		return e.redeem(ctx, p.Code)
-	case !schemas.Inbox(c.name) && p.From != nil:
+	case !schemas.IsViewer(c.name) && p.From != nil:
 		return e.issue(ctx, c.name, p.From.UserID)
 	}
 	return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "code: a carrier asks for a login code for an approver, and the web inbox exchanges it")
@@ -84,7 +84,7 @@ func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, err
 func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {
-		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a named try, for at most %s", schemas.Words(maxSpent))
+		return schemas.LoginCode{}, schemas.Errorf(schemas.CodeValidation, "until: a code is spent by a named try, for at most %s", schemas.FormatDuration(maxSpent))
 	}
 	spent := schemas.LoginCode{Type: schemas.TypeLoginCode, Try: p.Try, Until: p.Until}
 	if left+spentSlack <= 0 { // the code has expired: whether it was spent is no longer stored

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// crowdSize is the smallest number of pending questions that is cached for a session:
+	// cacheFrom is the smallest number of pending questions that is cached for a session:
 	// the server counts questions by listing them, which is slow if there are many.
-	crowdSize = 128
+	cacheFrom = 128
 	// countedFor is how long a cached count is used before the questions are counted
 	// again; countWithin limits the time of that counting.
 	countedFor  = time.Second
@@ -28,9 +28,9 @@ type openCounts struct {
 	count func(ctx context.Context, session string) (int, error)
 	// limit returns how many of a session's questions phones and chats show at a time.
 	limit func() int
-	// dispersed is called if a cached count was used and the next counting fails or finds
+	// shrank is called if a cached count was used and the next counting fails or finds
 	// that the session is no longer crowded.
-	dispersed func(ctx context.Context, session string)
+	shrank func(ctx context.Context, session string)
 	// start runs a function in the background with a context that ends with the engine.
 	start func(func(context.Context))
 
@@ -50,13 +50,13 @@ func (o *openCounts) of(ctx context.Context, session string) (int, error) {
 		return n, nil
 	}
 	n, err := o.count(ctx, session)
-	if err == nil && o.crowded(n) {
+	if err == nil && o.isLarge(n) {
 		o.remember(session, n)
 	}
 	return n, err
 }
 
-func (o *openCounts) crowded(n int) bool { return n >= max(crowdSize, 2*o.limit()) }
+func (o *openCounts) isLarge(n int) bool { return n >= max(cacheFrom, 2*o.limit()) }
 
 func (o *openCounts) remembered(session string) (n int, ok bool) {
 	o.mu.Lock()
@@ -109,9 +109,9 @@ func (o *openCounts) watch(ctx context.Context, session string, c *openCount) {
 		within, cancel := context.WithTimeout(ctx, countWithin)
 		n, err := o.count(within, session)
 		cancel()
-		if err != nil || !o.crowded(n) {
+		if err != nil || !o.isLarge(n) {
 			o.forget(session)
-			o.dispersed(ctx, session)
+			o.shrank(ctx, session)
 			return
 		}
 		o.mu.Lock()

@@ -37,7 +37,7 @@ func newCountedSession(t *testing.T, open, limit int) *countedSession {
 		return n, err
 	}
 	c.limit = func() int { return limit }
-	c.dispersed = func(context.Context, string) { c.sees(func() { c.dispersals++ }) }
+	c.shrank = func(context.Context, string) { c.sees(func() { c.dispersals++ }) }
 	c.start = func(f func(context.Context)) { c.watches.Go(func() { f(ctx) }) }
 	t.Cleanup(func() { cancel(); c.watches.Wait() })
 	return c
@@ -56,8 +56,8 @@ func (c *countedSession) asks(t *testing.T) int {
 // other engines after a second.
 func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCountedSession(t, crowdSize-2, 10)
-		for want := crowdSize - 2; want < crowdSize+1000; want++ {
+		c := newCountedSession(t, cacheFrom-2, 10)
+		for want := cacheFrom - 2; want < cacheFrom+1000; want++ {
 			require.Equal(t, want, c.asks(t))
 		}
 		c.sees(func() {
@@ -66,7 +66,7 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 		})
 		time.Sleep(countedFor)
 		synctest.Wait()
-		require.Equal(t, crowdSize+6000, c.asks(t))
+		require.Equal(t, cacheFrom+6000, c.asks(t))
 		c.sees(func() { require.Equal(t, 4, c.counts) })
 		time.Sleep(2 * countedFor)
 		synctest.Wait()
@@ -86,7 +86,7 @@ func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 	for name, err := range map[string]error{"small": nil, "not counted": errors.New("no leader")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCountedSession(t, crowdSize, 10)
+				c := newCountedSession(t, cacheFrom, 10)
 				c.asks(t)
 				c.sees(func() { c.open = 0 }) // other engines have ended the questions
 				require.Greater(t, c.asks(t), 10)
@@ -107,7 +107,7 @@ func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 // misses the questions that other engines add and end.
 func TestACountNearTheLimitIsTakenEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCountedSession(t, crowdSize, crowdSize)
+		c := newCountedSession(t, cacheFrom, cacheFrom)
 		c.asks(t)
 		c.asks(t)
 		c.sees(func() { require.Equal(t, 2, c.counts) })

@@ -80,7 +80,7 @@ func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt 
 		return nil // an approver at the session goes first, or earlier questions do; or the request ended before it was shown
 	}
 	for _, r := range rec.Routes {
-		if schemas.Inbox(r.Connector) || r.Failed {
+		if schemas.IsViewer(r.Connector) || r.Failed {
 			continue
 		}
 		p := prompt
@@ -158,7 +158,7 @@ func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prom
 	waiting, _ := rec.Waiting()
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
-		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Takes: e.confirmationsFor(rec.Risk),
+		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Conditions: e.confirmationsFor(rec.Risk),
 		Detached: rec.Unattended(), Joined: rec.Joined, Waiters: rec.Places(), Waiting: waiting, Aftermath: rec.Aftermath,
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
@@ -191,7 +191,7 @@ func (e *effects) takeDue(d *bus.Delivery) {
 
 // handleTimer handles a fired timer. If the timer was armed for the record's next event, that
 // event is handled, whatever this machine's clock says. Otherwise the timer is armed again.
-func (e *effects) handleTimer(ctx context.Context, fired bus.Fired) error {
+func (e *effects) handleTimer(ctx context.Context, fired bus.FiredTimer) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
 		return nil
@@ -263,7 +263,7 @@ func (e *recordLife) rearm(ctx context.Context, entry bus.Entry) error {
 		return err
 	}
 	err = e.store.Records.Rearm(ctx, &entry)
-	if errors.Is(err, bus.ErrHeld) {
+	if errors.Is(err, bus.ErrLockHeld) {
 		_, err = e.retire(ctx, entry)
 	}
 	if err != nil {

@@ -22,7 +22,7 @@ func pairingKey(connector string) string { return "pairing." + connector }
 // pair opens a pairing or returns its state, if an inbox calls. If a carrier calls, pair claims
 // the pairing with the code that a person has sent there.
 func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (p schemas.Pairing, err error) {
-	switch inbox := schemas.Inbox(c.name); {
+	switch inbox := schemas.IsViewer(c.name); {
 	case !inbox && request.Code != "" && request.From != nil:
 		p, err = e.claimPairing(ctx, c.name, request)
 	case inbox && request.Connector != "" && request.Code != "":

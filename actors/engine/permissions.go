@@ -71,12 +71,12 @@ func asWritten(p string) (string, error) { return path.Clean(p), nil }
 // permissionsResult is the result of comparing a request with the permissions of its
 // session.
 type permissionsResult struct {
-	missing []policy.Permission // permissions that the call needs and the session lacks; an answer may grant them
-	holder  string              // the id of the session that a request for permissions is for
-	unclear bool                // nod cannot tell which permissions the call needs, so an answer covers only this call
-	asks    bool                // a person is asked, whatever the grants allow
-	covered []schemas.Always    // grants for this call, made from the session's permissions
-	basis   basis               // the basis of covered
+	missing []policy.Permission      // permissions that the call needs and the session lacks; an answer may grant them
+	holder  string                   // the id of the session that a request for permissions is for
+	unclear bool                     // nod cannot tell which permissions the call needs, so an answer covers only this call
+	asks    bool                     // a person is asked, whatever the grants allow
+	covered []schemas.RememberedRule // grants for this call, made from the session's permissions
+	basis   basis                    // the basis of covered
 }
 
 // checkPermissions compares a request with the permissions that its session holds.

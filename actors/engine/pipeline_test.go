@@ -228,7 +228,7 @@ func TestStagePermissions(t *testing.T) {
 	b.Equal(goOn, b.runs("permissions").outcome)
 	b.Equal(policy.Ask, b.s.verdict.Effect, "even if the rules allow it")
 	b.Len(b.s.permissions.missing, 1)
-	b.holds(schemas.StandingAnswer{GrantID: "g", Rules: []schemas.Always{{Tool: "Read", Path: "/elsewhere/f"}}})
+	b.holds(schemas.StandingAnswer{GrantID: "g", Rules: []schemas.RememberedRule{{Tool: "Read", Path: "/elsewhere/f"}}})
 	b.Equal(goOn, b.runs("grants").outcome, "a grant does not replace a permission")
 	b.runs("reaches")
 	b.Equal([]schemas.Reach{{Permissions: tags(b.s.permissions.missing)}}, b.s.plan.reaches)
@@ -239,7 +239,7 @@ func TestStageGrants(t *testing.T) {
 	b.runs("rules")
 	b.Equal(goOn, b.runs("permissions").outcome)
 	b.Equal(goOn, b.runs("grants").outcome)
-	b.holds(schemas.StandingAnswer{GrantID: "g", Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"unheard-of"}, Prefix: true}}})
+	b.holds(schemas.StandingAnswer{GrantID: "g", Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"unheard-of"}, Prefix: true}}})
 	r := b.runs("grants")
 	b.Equal(decided, r.outcome)
 	b.Equal(policy.Allow, b.s.verdict.Effect)
@@ -247,7 +247,7 @@ func TestStageGrants(t *testing.T) {
 
 	b = newStageBench(t, stageSettings, "git push")
 	b.runs("rules")
-	b.holds(schemas.StandingAnswer{GrantID: "g", Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"git", "push"}, Prefix: true}}})
+	b.holds(schemas.StandingAnswer{GrantID: "g", Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"git", "push"}, Prefix: true}}})
 	b.Equal(goOn, b.runs("grants").outcome, "a rule that asks stands above it")
 }
 

@@ -26,7 +26,7 @@ const maxOpen = 4096
 // goesToCarriers reports whether a request has a route to a phone or chat that has not
 // failed.
 func goesToCarriers(rec *schemas.Record) bool {
-	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.Inbox(r.Connector) && !r.Failed })
+	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool { return !schemas.IsViewer(r.Connector) && !r.Failed })
 }
 
 // createdAt returns the time at which a record was created, in broker time.
@@ -107,7 +107,7 @@ func (e *effects) countOpen() {
 	e.counts.count = e.store.Records.CountPending
 	e.counts.limit = func() int { return e.settings.now().settings.OpenPrompts() }
 	e.counts.start = func(f func(context.Context)) { e.tasks.Go(func() { f(e.background) }) }
-	e.counts.dispersed = func(ctx context.Context, session string) {
+	e.counts.shrank = func(ctx context.Context, session string) {
 		limit := e.counts.limit()
 		if limit == 0 {
 			return

@@ -62,7 +62,7 @@ func (e *connectors) listRequests(ctx context.Context, c *caller, q *schemas.Que
 // scanPage finds the records of a page, and reports whether more follow. Its cost depends
 // on the number of records between the page's first and last, and not on the number of
 // all records. Later pages share scans: see scanAhead.
-func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.Found, more bool, err error) {
+func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided bool) (page []bus.ScannedRecord, more bool, err error) {
 	after, err := afterCursor(q.After)
 	if err != nil {
 		return nil, false, err
@@ -77,7 +77,7 @@ func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided boo
 		last = page[len(page)-1].Revision
 	}
 	found, scanned := page, 0
-	err = e.store.Records.Scan(ctx, q.SessionID, last, func(r bus.Found) bool {
+	err = e.store.Records.Scan(ctx, q.SessionID, last, func(r bus.ScannedRecord) bool {
 		if r.Decided == decided {
 			found = append(found, r)
 		}
@@ -95,7 +95,7 @@ func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided boo
 
 // cursor returns the Next of a page: the revision of its last record, in decimal. Clients send
 // it back unchanged.
-func cursor(last bus.Found) string { return strconv.FormatUint(last.Revision, 10) }
+func cursor(last bus.ScannedRecord) string { return strconv.FormatUint(last.Revision, 10) }
 
 func afterCursor(after string) (revision uint64, err error) {
 	if after == "" {
@@ -112,7 +112,7 @@ const pageBytes = schemas.MaxPayloadBytes - 8<<10
 
 // fillPage reads the records of a page from the stream's leader, as many as fit into one
 // message. If some do not fit, the next page begins with the first of them.
-func (e *connectors) fillPage(ctx context.Context, page *schemas.Page, found []bus.Found, connector, recipient string, decided bool) error {
+func (e *connectors) fillPage(ctx context.Context, page *schemas.Page, found []bus.ScannedRecord, connector, recipient string, decided bool) error {
 	size := 0
 	for len(found) > 0 {
 		some := found[:min(readAtOnce, len(found))]
@@ -153,7 +153,7 @@ func pageOf(keys []string, q *schemas.Query) (page []string, next string) {
 	return keys, ""
 }
 
-func keysOf(found []bus.Found) []string {
+func keysOf(found []bus.ScannedRecord) []string {
 	keys := make([]string, len(found))
 	for i, r := range found {
 		keys[i] = r.Key
@@ -185,7 +185,7 @@ func (e *connectors) readPrompts(ctx context.Context, keys []string, connector, 
 // visible reports whether a connector may see a request. A carrier sees the requests routed
 // to the recipient, or, without a recipient, to any person on the carrier.
 func visible(rec *schemas.Record, connector, recipient string) bool {
-	if schemas.Inbox(connector) {
+	if schemas.IsViewer(connector) {
 		return true
 	}
 	return slices.ContainsFunc(rec.Routes, func(r schemas.Route) bool {
@@ -267,7 +267,7 @@ func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]stri
 		return exact, nil
 	}
 	var keys []string
-	err = e.store.Records.Scan(ctx, q.SessionID, 0, func(r bus.Found) bool {
+	err = e.store.Records.Scan(ctx, q.SessionID, 0, func(r bus.ScannedRecord) bool {
 		_, id := schemas.SplitKey(r.Key)
 		if strings.HasPrefix(id, q.PendingID) && !slices.Contains(keys, r.Key) {
 			keys = append(keys, r.Key)
@@ -281,7 +281,7 @@ func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]stri
 const someKeys = 20
 
 func (e *connectors) showSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
-	if !schemas.Inbox(c.name) { // a reply contains grants and people's messages to agents
+	if !schemas.IsViewer(c.name) { // a reply contains grants and people's messages to agents
 		return schemas.Session{}, schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into sessions")
 	}
 	var s schemas.Session

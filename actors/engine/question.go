@@ -29,7 +29,7 @@ const (
 var errFull = errors.New("the question has too many waiters")
 
 // questionToken returns the token that identical calls of a session share: calls with the
-// same Sameness, options, risk, routes and foreground session. A request that is not a tool
+// same CallDigest, options, risk, routes and foreground session. A request that is not a tool
 // call has no token, and is a question of its own.
 func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if s.request.Kind != schemas.KindToolCall {
@@ -67,7 +67,7 @@ func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, err
 	for {
 		own := e.asQuestion(entry)
 		revision, err := e.store.Records.Create(ctx, own)
-		if !errors.Is(err, bus.ErrHeld) {
+		if !errors.Is(err, bus.ErrLockHeld) {
 			own.Revision = revision
 			if err == nil {
 				err = e.keepArmed(ctx, own)
@@ -100,7 +100,7 @@ func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 // placeWithHolder stores the request own, whose lock another request holds. If done is false,
 // the caller must place the returned entry instead, because the holder is gone or not stored
 // yet, or because that entry becomes a question without the lock.
-func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bus.Held) (_ bus.Entry, done bool, err error) {
+func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bus.LockHolder) (_ bus.Entry, done bool, err error) {
 	session, _ := schemas.SplitKey(own.Key)
 	if held.PendingID == "" {
 		return own, false, nil
@@ -136,10 +136,10 @@ func isDetached(w schemas.Waiter) bool { return w.Open() && w.Detached }
 
 // takeLock stores the request as a question, and takes the lock from a holder whose
 // question has ended.
-func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.Held) (bus.Entry, bool, error) {
+func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.LockHolder) (bus.Entry, bool, error) {
 	revision, err := e.store.Records.TakeOver(ctx, own, held.Revision)
 	own.Revision = revision
-	if errors.Is(err, bus.ErrHeld) {
+	if errors.Is(err, bus.ErrLockHeld) {
 		return own, false, nil
 	}
 	if err == nil {
@@ -155,7 +155,7 @@ func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
 		return nil
 	}
 	err := e.store.Records.Arm(ctx, &question)
-	if errors.Is(err, bus.ErrHeld) {
+	if errors.Is(err, bus.ErrLockHeld) {
 		_, err = e.retire(ctx, question)
 	}
 	return err
@@ -216,7 +216,7 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 		}
 		rec.Waiters = append(rec.Waiters, w)
 		err := e.keepTimer(ctx, next)
-		if errors.Is(err, bus.ErrHeld) { // another question holds the lock of these calls
+		if errors.Is(err, bus.ErrLockHeld) { // another question holds the lock of these calls
 			if _, err = e.retire(ctx, was); err == nil {
 				err = bus.ErrMoved
 			}

@@ -28,7 +28,7 @@ func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, erro
 		}
 		for _, id := range people[i].Identities {
 			routes = append(routes, schemas.Route{Connector: id.Connector, Recipient: id.UserID})
-			if carriers[id.Connector] = !schemas.Inbox(id.Connector); !carriers[id.Connector] {
+			if carriers[id.Connector] = !schemas.IsViewer(id.Connector); !carriers[id.Connector] {
 				inbox = true
 			}
 		}
@@ -42,7 +42,7 @@ func (e *intake) routes(ctx context.Context, s *askState) ([]schemas.Route, erro
 		return routes, nil
 	}
 	for _, c := range slices.Sorted(maps.Keys(carriers)) {
-		live, err := e.store.Presence.Keys(ctx, "worker."+c+".*")
+		live, err := e.store.Presence.LiveKeys(ctx, "worker."+c+".*")
 		if err != nil {
 			return nil, err
 		}

@@ -242,7 +242,7 @@ func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	ended := map[string]bool{from: true}
 	for more := true; more; {
 		more = false
-		keys, err := e.store.Sessions.Listed(ctx, standingFilter("session.*"))
+		keys, err := e.store.Sessions.ListKeys(ctx, standingFilter("session.*"))
 		if err != nil {
 			return err
 		}

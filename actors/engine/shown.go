@@ -24,7 +24,7 @@ var errNoClaim = schemas.Errorf(schemas.CodeValidation, "claim: is missing")
 // shownKey returns the key of the entry for one recipient and one request. A recipient that
 // cannot be part of a key is replaced by a token.
 func shownKey(connector, recipient, key string) string {
-	return connector + "." + schemas.Token(recipient) + "." + key
+	return connector + "." + schemas.SubjectToken(recipient) + "." + key
 }
 
 // shown reads, claims or writes an entry of shown_prompts by compare-and-set. An entry
@@ -157,7 +157,7 @@ func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 // pending: the outcome was lost in the queue, or a worker gave up on it, or a worker stopped
 // after sending the prompt.
 func (e *connectors) listUnsettled(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
-	keys, err := e.store.Shown.Listed(ctx, c.name+".>")
+	keys, err := e.store.Shown.ListKeys(ctx, c.name+".>")
 	if err != nil {
 		return schemas.Page{}, err
 	}

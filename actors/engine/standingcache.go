@@ -27,7 +27,7 @@ type answers struct {
 
 func collect(byID map[string]*standingEntry, now time.Time) *answers {
 	a := &answers{byID: byID}
-	var rules []schemas.Always
+	var rules []schemas.RememberedRule
 	for _, s := range byID {
 		if !s.Live(now) || s.Denies() {
 			continue
@@ -212,7 +212,7 @@ func (e *holdings) readAnswers(ctx context.Context, owner string, o *ownerAnswer
 	e.standing.mu.Unlock()
 	byID := map[string]*standingEntry{}
 	if !same && newest != 0 {
-		keys, err := e.store.Sessions.Listed(ctx, standingFilter(owner))
+		keys, err := e.store.Sessions.ListKeys(ctx, standingFilter(owner))
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ func (e *effects) sweep(ctx context.Context) {
 	err := e.denyFrozen(ctx, &denied)
 	var keys []string
 	if err == nil {
-		err = e.store.Records.Scan(ctx, "", 0, func(r bus.Found) bool {
+		err = e.store.Records.Scan(ctx, "", 0, func(r bus.ScannedRecord) bool {
 			if !r.Decided {
 				keys = append(keys, r.Key)
 			}
@@ -70,7 +70,7 @@ func (e *effects) sweepOne(ctx context.Context, key string) error {
 func (e *effects) repair(ctx context.Context, entry bus.Entry) error {
 	if e.clock.now().Before(entry.Record.NextEvent.At) {
 		err := e.store.Records.Arm(ctx, &entry)
-		if errors.Is(err, bus.ErrHeld) {
+		if errors.Is(err, bus.ErrLockHeld) {
 			_, err = e.life.retire(ctx, entry)
 		}
 		return err

@@ -14,7 +14,7 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
 	}
-	if !schemas.Inbox(connector) {
+	if !schemas.IsViewer(connector) {
 		return nil
 	}
 	if err := e.readSettings(ctx); err != nil { // a device may just have been paired
@@ -49,7 +49,7 @@ func secondDevices(s *schemas.Settings) []schemas.Identity {
 	var all []schemas.Identity
 	for _, who := range s.People() {
 		for _, id := range who.Identities {
-			if who.Everything() && !schemas.Inbox(id.Connector) {
+			if who.Everything() && !schemas.IsViewer(id.Connector) {
 				all = append(all, id)
 			}
 		}

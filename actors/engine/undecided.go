@@ -25,7 +25,7 @@ func (e *base) eachUndecided(ctx context.Context, session string, f func(key str
 			}
 		})
 	}
-	err := e.store.Records.Scan(ctx, session, 0, func(r bus.Found) bool {
+	err := e.store.Records.Scan(ctx, session, 0, func(r bus.ScannedRecord) bool {
 		if r.Decided {
 			return true
 		}

@@ -45,7 +45,7 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 			case !about(w) && w.PendingID == ownID(next): // the question's own request cannot move to another question
 				return nil, nil
 			case !about(w):
-				w.Stays = true
+				w.SplitOff = true
 			default:
 				if ended++; w.Detached {
 					detached++

@@ -46,7 +46,7 @@ func (e *connectors) register(ctx context.Context, c *caller, r *schemas.Registe
 // the queue was lost. An inbox has no queue.
 func (e *connectors) servePrompts(ctx context.Context, connector string, comes bool) error {
 	switch {
-	case schemas.Inbox(connector):
+	case schemas.IsViewer(connector):
 		return nil
 	case comes:
 		return e.prompts.Serve(ctx, connector)

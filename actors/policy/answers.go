@@ -3,12 +3,14 @@ package policy
 import (
 	"strings"
 	"sync"
+
+	"github.com/nodbus/nod/schemas"
 )
 
 // Answers is a long list of remembered answers, indexed by the words of their commands.
 // It is safe for concurrent use.
 type Answers struct {
-	all []Always
+	all []schemas.RememberedRule
 
 	index   sync.Once
 	byWords map[string][]int // indexes of answers for commands, by their words, each followed by wordEnd
@@ -18,7 +20,7 @@ type Answers struct {
 
 // NewAnswers returns the answers in all, indexed. It does not copy all, which the caller must
 // not change any more.
-func NewAnswers(all []Always) *Answers { return &Answers{all: all} }
+func NewAnswers(all []schemas.RememberedRule) *Answers { return &Answers{all: all} }
 
 func (a *Answers) build() {
 	a.byWords = map[string][]int{}

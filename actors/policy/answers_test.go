@@ -5,17 +5,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/schemas"
 )
 
 // commands returns the answers whose words the command begins with; tools returns the answers
 // that are not for commands.
 func TestAnswersAreFoundByTheirWords(t *testing.T) {
-	all := []Always{
+	all := []schemas.RememberedRule{
 		{Tool: "Bash", Argv: []string{"make", "all"}}, {Tool: "Edit", Path: "/w/a.go"}, {Tool: "Bash", Argv: []string{"make"}, Prefix: true},
 		{Tool: "Bash", Argv: []string{"make all"}}, {Tool: "Bash", Argv: []string{"make\x00all"}}, {Tool: "Glob"},
 	}
 	for i := range 1000 {
-		all = append(all, Always{Tool: "Bash", Argv: []string{"make", fmt.Sprint("target", i)}})
+		all = append(all, schemas.RememberedRule{Tool: "Bash", Argv: []string{"make", fmt.Sprint("target", i)}})
 	}
 	a := NewAnswers(all)
 	require.Equal(t, len(all), a.Len())

@@ -190,7 +190,7 @@ func TestAnswersAreNotStretched(t *testing.T) {
 		{[]string{"npm", "view"}, []string{"npm view x --registry=https://evil.example", "npm view git+https://evil", "npm view --globalconfig x y"}, []string{"npm view react version --json"}},
 		{[]string{"rtk", "git", "fetch"}, []string{"rtk git fetch --upload-pack=x ."}, []string{"rtk git fetch origin"}},
 	} {
-		p := preset(t, policy.PresetReaders).With(policy.Always{Tool: "Bash", Argv: c.argv, Prefix: true, Project: project})
+		p := preset(t, policy.PresetReaders).With(schemas.RememberedRule{Tool: "Bash", Argv: c.argv, Prefix: true, Project: project})
 		for _, command := range c.asks {
 			assert.NotEqual(t, policy.Allow, p.Check(bash(t, command)).Effect, command)
 		}
@@ -220,7 +220,7 @@ func TestAnswersAreNotFed(t *testing.T) {
 		assert.Empty(t, p.Remember(bash(t, c)), c)
 		assert.Empty(t, p.Propose(bash(t, c)), c)
 	}
-	with := p.With(policy.Always{Tool: "Bash", Argv: []string{"python3"}, Project: project}, policy.Always{Tool: "Bash", Argv: []string{"make"}, Prefix: true, Project: project})
+	with := p.With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"python3"}, Project: project}, schemas.RememberedRule{Tool: "Bash", Argv: []string{"make"}, Prefix: true, Project: project})
 	for c, want := range map[string]policy.Effect{"python3": policy.Allow, "python3 | head": policy.Allow, "python3 < x.py": policy.Ask, "echo 'import os' | python3": policy.Ask, "cat x | make -f - x": policy.Ask, "cat x && make x": policy.Allow, "cat < x && make x": policy.Allow} {
 		assert.Equal(t, want, with.Check(bash(t, c)).Effect, c)
 	}

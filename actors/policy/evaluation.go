@@ -104,7 +104,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	if t == nil {
 		return false
 	}
-	g, which := ev.pol.rememberedTool(func(g *Always) bool { return coversTool(g, ev, t) })
+	g, which := ev.pol.rememberedTool(func(g *schemas.RememberedRule) bool { return coversTool(g, ev, t) })
 	if g == nil {
 		return false
 	}

@@ -7,15 +7,16 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/schemas"
 )
 
 // Explanation tells how a verdict was reached.
 type Explanation struct {
 	Verdict Verdict
-	Parts   []ExplainedPart // the simple commands of a command line, in order
-	Line    string          // the reason why the line as a whole asks; "" if it does not
-	Allows  []Always        // rules that would allow the call, the narrowest first; empty if nod cannot limit what one allows
-	Harden  string          // the line with git's configured programs switched off; "" if that changes nothing
+	Parts   []ExplainedPart          // the simple commands of a command line, in order
+	Line    string                   // the reason why the line as a whole asks; "" if it does not
+	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit what one allows
+	Harden  string                   // the line with git's configured programs switched off; "" if that changes nothing
 }
 
 // ExplainedPart is one simple command.

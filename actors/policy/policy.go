@@ -78,12 +78,12 @@ type Verdict struct {
 	Reasons []string // the reasons for the risk
 	Why     string   // the reason not to allow the call, a sentence for a person; "" if it is allowed
 	// Remembered names the remembered answers that allowed the call.
-	Remembered []Remembered
+	Remembered []RememberedRef
 }
 
-// Remembered identifies a remembered answer: List is the index of its list, in the order in
+// RememberedRef identifies a remembered answer: List is the index of its list, in the order in
 // which lists were added to the policy, and Index is its index in that list.
-type Remembered struct{ List, Index int }
+type RememberedRef struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {

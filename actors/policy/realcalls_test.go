@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/schemas"
 )
 
 // realCall is a line of the corpus of real sessions.
@@ -74,7 +75,7 @@ func TestReplayWithSuggestions(t *testing.T) {
 	for _, c := range calls {
 		byProject[c.Project] = append(byProject[c.Project], c.Call)
 	}
-	var taken []policy.Always
+	var taken []schemas.RememberedRule
 	for _, own := range byProject {
 		for _, s := range p.Suggest(own, 5) {
 			taken = append(taken, s.Rule)

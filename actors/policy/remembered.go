@@ -10,12 +10,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Always is a remembered answer that allows: it describes exactly the calls that it covers.
-type Always = schemas.Always
-
 // With returns p with remembered answers. They allow only calls that would ask otherwise:
 // deny and ask rules, secrets and nod's own commands outrank them.
-func (p *Policy) With(grants ...Always) *Policy { return p.WithLists(NewAnswers(grants)) }
+func (p *Policy) With(grants ...schemas.RememberedRule) *Policy {
+	return p.WithLists(NewAnswers(grants))
+}
 
 // WithLists is With for lists that are too long to copy. The policy keeps the lists, and
 // Verdict.Remembered refers to them by index.
@@ -27,29 +26,29 @@ func (p *Policy) WithLists(lists ...*Answers) *Policy {
 
 // rememberedCommand returns the first remembered answer that begins like argv and for which
 // covers returns true, and its position. In a list, answers with fewer words come first.
-func (p *Policy) rememberedCommand(argv []string, covers func(*Always) bool) (*Always, Remembered) {
+func (p *Policy) rememberedCommand(argv []string, covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, covers)
 }
 
 // rememberedTool returns the first remembered answer that is not for a command and for which
 // covers returns true, and its position.
-func (p *Policy) rememberedTool(covers func(*Always) bool) (*Always, Remembered) {
+func (p *Policy) rememberedTool(covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered((*Answers).tools, covers)
 }
 
-func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*Always) bool) (*Always, Remembered) {
+func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	for l, list := range p.answers {
 		for _, i := range candidates(list) {
 			if g := &list.all[i]; covers(g) {
-				return g, Remembered{l, i}
+				return g, RememberedRef{l, i}
 			}
 		}
 	}
-	return nil, Remembered{}
+	return nil, RememberedRef{}
 }
 
 // inAnswersProject reports whether the call certainly runs in the answer's project.
-func inAnswersProject(a *Always, loc *pathname.Location) bool {
+func inAnswersProject(a *schemas.RememberedRule, loc *pathname.Location) bool {
 	if a.Project == "" {
 		return true
 	}
@@ -61,7 +60,7 @@ func inAnswersProject(a *Always, loc *pathname.Location) bool {
 }
 
 // coversArgv reports whether the answer covers this command.
-func coversArgv(a *Always, ev *evaluation, argv []string) bool {
+func coversArgv(a *schemas.RememberedRule, ev *evaluation, argv []string) bool {
 	// The words are compared first, because they rule out most answers.
 	if len(a.Argv) == 0 || len(argv) < len(a.Argv) || !slices.Equal(a.Argv, argv[:len(a.Argv)]) {
 		return false
@@ -79,7 +78,7 @@ func coversArgv(a *Always, ev *evaluation, argv []string) bool {
 }
 
 // coversTool reports whether the answer covers a call that is not a command.
-func coversTool(a *Always, ev *evaluation, t *ruleSubject) bool {
+func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool {
 	// The cheap checks come first, because there may be many answers. A web call asks
 	// because of its address, and no answer holds an address.
 	if len(a.Argv) > 0 || ev.tool.Kind == tools.Shell || ev.tool.Kind == tools.Web {
@@ -107,7 +106,7 @@ func coversTool(a *Always, ev *evaluation, t *ruleSubject) bool {
 // keepsToAnswer reports whether rest, the words after the prefix that an answer holds, stays
 // within the answer: the words name nothing outside the project, set no variable, run no
 // other target and supply no code.
-func keepsToAnswer(a *Always, loc *pathname.Location, rest []string) bool {
+func keepsToAnswer(a *schemas.RememberedRule, loc *pathname.Location, rest []string) bool {
 	argv := a.Argv
 	if argv[0] == "rtk" && len(argv) > 1 {
 		argv = argv[1:]
@@ -126,7 +125,7 @@ func leadsOut(w string, loc *pathname.Location) bool {
 	return slices.ContainsFunc(parts, func(p string) bool {
 		out := pathname.IsAbs(pathname.Slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+pathname.Slashes(p)+"/", "/../")
 		return out && p != "/dev/null" && !loc.InProject(p) || slices.ContainsFunc(pathname.Split(nil, p), func(seg string) bool {
-			return len(seg) > 1 && seg[0] == '.' && pathname.Fixed.Has(seg, true)
+			return len(seg) > 1 && seg[0] == '.' && pathname.NeverRemembered.Has(seg, true)
 		})
 	})
 }

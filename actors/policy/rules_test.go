@@ -253,7 +253,7 @@ func TestProjectPreset(t *testing.T) {
 
 // A remembered answer covers the call that was shown, and no similar one.
 func TestAlways(t *testing.T) {
-	exact := preset(t, "").With(policy.Always{Tool: "Bash", Argv: []string{"npm", "test"}, Project: project})
+	exact := preset(t, "").With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"npm", "test"}, Project: project})
 	for _, c := range []string{"npm test", "npm  test", "npm 'test'", "cd src && npm test 2>&1 | tail -n 40", "npm test || true", "npm test && npm test; echo $?", "npm test 2>/dev/null | grep -c ok"} {
 		v := exact.Check(bash(t, c))
 		assert.Equal(t, policy.Allow, v.Effect, "%s: %s", c, v.Why)
@@ -262,7 +262,7 @@ func TestAlways(t *testing.T) {
 	for _, c := range []string{"npm test; rm -rf ~", "npm testx", "npm test x", "npm test > x", "npm test &", "X=1 npm test", "npm test | sh", "cd /tmp && npm test", "npm test $(id)", "sudo npm test", "npm test # x; rm y", "npm test .env", "npm tes?", "(npm test)", "npm test < x", "echo x | npm test", "ls | npm test | tail", "cd src && npm test 2>&1 < ../x | tail", "npm --prefix /x test"} {
 		assert.NotEqual(t, policy.Allow, exact.Check(bash(t, c)).Effect, c)
 	}
-	prefix := preset(t, "").With(policy.Always{Tool: "Bash", Argv: []string{"go", "test"}, Prefix: true, Project: project})
+	prefix := preset(t, "").With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"go", "test"}, Prefix: true, Project: project})
 	assert.Equal(t, policy.Allow, prefix.Check(bash(t, "go test -run X ./... 2>&1 | tail -5")).Effect)
 	assert.Equal(t, policy.Ask, prefix.Check(bash(t, "go tests")).Effect)
 	elsewhere := bash(t, "npm test")
@@ -271,12 +271,12 @@ func TestAlways(t *testing.T) {
 	elsewhere.Cwd, elsewhere.Project = "", ""
 	assert.Equal(t, policy.Ask, exact.Check(elsewhere).Effect, "an unknown directory is not the project")
 
-	edits := preset(t, "").With(policy.Always{Tool: "Edit", Path: project + "/src/", Project: project})
+	edits := preset(t, "").With(schemas.RememberedRule{Tool: "Edit", Path: project + "/src/", Project: project})
 	assert.Equal(t, policy.Allow, edits.Check(file(t, "Edit", "src/a")).Effect)
 	for _, path := range []string{"srcx/a", "a", "src/../a", "src/.git/config", "src/.env"} {
 		assert.Equal(t, policy.Ask, edits.Check(file(t, "Edit", path)).Effect, path)
 	}
-	above := pol(t, schemas.Permissions{Deny: []string{"Bash(npm:*)"}}).With(policy.Always{Tool: "Bash", Argv: []string{"npm", "test"}})
+	above := pol(t, schemas.Permissions{Deny: []string{"Bash(npm:*)"}}).With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"npm", "test"}})
 	assert.Equal(t, policy.Deny, above.Check(bash(t, "npm test")).Effect)
 	assert.Equal(t, policy.Ask, exact.Check(bash(t, "npm test; cat .env")).Effect)
 }

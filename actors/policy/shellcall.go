@@ -155,7 +155,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 	if p.HasInput {
 		return "" // an answer does not cover input, which may be code
 	}
-	g, which := ev.pol.rememberedCommand(argv, func(g *Always) bool { return coversArgv(g, ev, argv) })
+	g, which := ev.pol.rememberedCommand(argv, func(g *schemas.RememberedRule) bool { return coversArgv(g, ev, argv) })
 	if g == nil {
 		return ""
 	}

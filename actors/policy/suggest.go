@@ -16,11 +16,11 @@ import (
 // Propose returns rules that would allow this call and similar ones, the narrowest first. It
 // returns none if the call does not ask, if no rule can allow it, or if nod cannot limit what
 // a rule would allow, as for inline code, deletion and computed words.
-func (p *Policy) Propose(c Call) []Always {
+func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	if p.Check(c).Effect != Ask {
 		return nil
 	}
-	var out []Always
+	var out []schemas.RememberedRule
 	for _, options := range p.missingRules(c) {
 		out = append(out, options...)
 	}
@@ -39,9 +39,9 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 	}
 	missing := p.missingRules(c)
 	var reaches []schemas.Reach
-	for _, pick := range []func([]Always) Always{
-		func(options []Always) Always { return options[0] },
-		func(options []Always) Always { return options[len(options)-1] },
+	for _, pick := range []func([]schemas.RememberedRule) schemas.RememberedRule{
+		func(options []schemas.RememberedRule) schemas.RememberedRule { return options[0] },
+		func(options []schemas.RememberedRule) schemas.RememberedRule { return options[len(options)-1] },
 	} {
 		var r schemas.Reach
 		for _, options := range missing {
@@ -57,7 +57,7 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 
 // missingRules returns, for each part of a call that is not allowed yet, the rules that would
 // allow that part, the narrowest first. It returns nil if some part has none.
-func (p *Policy) missingRules(c Call) [][]Always {
+func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 	loc := p.locate(&c)
 	t := tools.Named(c.ToolName)
 	in, err := tools.ReadInput(c.Input)
@@ -70,12 +70,12 @@ func (p *Policy) missingRules(c Call) [][]Always {
 	case tools.Edit:
 		return missingEditRules(in, t, &loc)
 	case tools.Notes:
-		return [][]Always{{{Tool: t.Name, Project: loc.Project}}}
+		return [][]schemas.RememberedRule{{{Tool: t.Name, Project: loc.Project}}}
 	}
 	return nil
 }
 
-func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]Always {
+func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]schemas.RememberedRule {
 	src, dir, why := in.Command()
 	if dir != "" {
 		loc.Dirs = pathname.Locate(dir, "", "").Dirs
@@ -85,7 +85,7 @@ func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]Al
 	if why != "" || line.Why != "" || line.Comments || loc.Project == "" {
 		return nil
 	}
-	var out [][]Always
+	var out [][]schemas.RememberedRule
 	for i := range line.Parts {
 		part := &line.Parts[i]
 		if part.Why == "" {
@@ -95,15 +95,15 @@ func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]Al
 		if !ok || part.Secret {
 			return nil
 		}
-		var options []Always
+		var options []schemas.RememberedRule
 		if n := commands.RunnerWords(argv); n > 0 {
-			options = []Always{
+			options = []schemas.RememberedRule{
 				{Tool: "Bash", Argv: argv, Project: loc.Project},
 				{Tool: "Bash", Argv: argv[:n], Prefix: true, Project: loc.Project},
 			}
 		} else if commands.Boundable(argv) {
 			dirs := slices.Sorted(slices.Values(line.Dirs))
-			options = []Always{{Tool: "Bash", Argv: argv, Project: loc.Project, Dirs: slices.Compact(dirs)}}
+			options = []schemas.RememberedRule{{Tool: "Bash", Argv: argv, Project: loc.Project, Dirs: slices.Compact(dirs)}}
 		}
 		if len(options) == 0 {
 			return nil
@@ -113,20 +113,20 @@ func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]Al
 	return out
 }
 
-func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]Always {
+func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]schemas.RememberedRule {
 	paths, ok := in.FilePaths(t)
 	if !ok || loc.Project == "" {
 		return nil
 	}
-	var out [][]Always
+	var out [][]schemas.RememberedRule
 	for _, p := range paths {
 		all := loc.Resolve(p)
-		if len(all) != 1 || pathname.IsGlob(p) || pathname.Fixed.Has(loc.Relative(all[0]), true) {
+		if len(all) != 1 || pathname.IsGlob(p) || pathname.NeverRemembered.Has(loc.Relative(all[0]), true) {
 			return nil
 		}
-		options := []Always{{Tool: t.Name, Path: all[0], Project: loc.Project}}
+		options := []schemas.RememberedRule{{Tool: t.Name, Path: all[0], Project: loc.Project}}
 		if dir := editDir(all[0], loc); !loc.AboveHome(dir) {
-			options = append(options, Always{Tool: t.Name, Path: dir + "/", Project: loc.Project})
+			options = append(options, schemas.RememberedRule{Tool: t.Name, Path: dir + "/", Project: loc.Project})
 		}
 		out = append(out, options)
 	}
@@ -155,16 +155,16 @@ func editDir(p string, loc *pathname.Location) string {
 
 // Suggestion is a rule that would have spared prompts.
 type Suggestion struct {
-	Rule   Always   `json:"rule"`
-	Spares int      `json:"spares"` // prompts that this rule spares, beyond those that earlier suggestions spare
-	Also   []string `json:"also"`   // descriptions of the other calls that it allows, and of their harm
+	Rule   schemas.RememberedRule `json:"rule"`
+	Spares int                    `json:"spares"` // prompts that this rule spares, beyond those that earlier suggestions spare
+	Also   []string               `json:"also"`   // descriptions of the other calls that it allows, and of their harm
 }
 
 // Suggest proposes up to limit rules that would have spared the most prompts of these calls,
 // the best first. It chooses one rule after another and counts each prompt for one rule only.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 	var open []map[string]bool // by call that asks: the names of all rules for its parts
-	byKey := map[string]Always{}
+	byKey := map[string]schemas.RememberedRule{}
 	var parts [][][]string
 	for _, c := range calls {
 		if p.Check(c).Effect != Ask {
@@ -174,7 +174,7 @@ func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 		if len(missing) == 0 {
 			continue
 		}
-		all := []Always{}
+		all := []schemas.RememberedRule{}
 		question, keys := [][]string{}, map[string]bool{}
 		for _, options := range missing {
 			var names []string
@@ -193,7 +193,7 @@ func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
 	return chooseRules(parts, open, byKey, limit)
 }
 
-func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]Always, limit int) []Suggestion {
+func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]schemas.RememberedRule, limit int) []Suggestion {
 	chosen := map[string]bool{}
 	done := make([]bool, len(parts))
 	var out []Suggestion
@@ -233,7 +233,7 @@ func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool 
 }
 
 // alsoAllows describes the calls that a rule allows besides the call that it was made from.
-func alsoAllows(a Always) []string {
+func alsoAllows(a schemas.RememberedRule) []string {
 	switch {
 	case a.Prefix:
 		why := commands.Entry(commands.ProgramName(a.Argv[0])).Harm.Why

@@ -84,11 +84,11 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 // perms (from ToolNeeds), which set must include. As with all remembered answers, deny and ask
 // rules outrank them. If a file decides which programs run (.git, agents' settings), Covered
 // returns nil, unless set names that file or its hidden directory.
-func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []Always {
+func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []schemas.RememberedRule {
 	if tools.Named(name).Kind != tools.Edit {
-		return []Always{{Tool: name}}
+		return []schemas.RememberedRule{{Tool: name}}
 	}
-	var rules []Always
+	var rules []schemas.RememberedRule
 	for _, p := range perms {
 		at, err := p.resolved(resolve)
 		if err != nil {
@@ -100,7 +100,7 @@ func Covered(name string, set *schemas.SessionPermissions, perms []Permission, r
 		if !plain(set.WorkingDir) && !slices.ContainsFunc(set.WriteDirs, plain) {
 			return nil
 		}
-		rules = append(rules, Always{Tool: name, Path: path.Clean(p.Path)})
+		rules = append(rules, schemas.RememberedRule{Tool: name, Path: path.Clean(p.Path)})
 	}
 	return rules
 }

@@ -43,7 +43,7 @@ func rights(id ID) Permissions {
 		return engineStore()
 	case Inbox:
 		return inbox(id.Name)
-	case Worker:
+	case CarrierConnector:
 		return worker(id.Name)
 	case Agent:
 		return agent(id.Name)

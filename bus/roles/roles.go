@@ -40,7 +40,7 @@ const (
 	Engine      Role = "engine"
 	EngineStore Role = "engine-store"
 	Inbox       Role = "inbox"
-	Worker      Role = "connector"
+	CarrierConnector      Role = "connector"
 	Agent       Role = "agent"
 	Observer    Role = "observer"
 )
@@ -74,7 +74,7 @@ func ConnectorID(name string) ID {
 	if name == Terminal || name == Web {
 		return ID{Role: Inbox, Name: name}
 	}
-	return ID{Role: Worker, Name: name}
+	return ID{Role: CarrierConnector, Name: name}
 }
 
 // String returns the key's name, as in keys/<name>.nk: "owner", "terminal",
@@ -83,7 +83,7 @@ func (id ID) String() string {
 	switch id.Role {
 	case Inbox:
 		return id.Name
-	case Agent, Worker:
+	case Agent, CarrierConnector:
 		return string(id.Role) + "-" + id.Name
 	default:
 		return string(id.Role)
@@ -95,8 +95,8 @@ func ParseID(s string) (ID, error) {
 	id := ID{Role: Role(s)}
 	if name, ok := strings.CutPrefix(s, string(Agent)+"-"); ok {
 		id = AgentID(name)
-	} else if name, ok := strings.CutPrefix(s, string(Worker)+"-"); ok {
-		id = ID{Role: Worker, Name: name}
+	} else if name, ok := strings.CutPrefix(s, string(CarrierConnector)+"-"); ok {
+		id = ID{Role: CarrierConnector, Name: name}
 	} else if s == Terminal || s == Web {
 		id = ConnectorID(s)
 	}
@@ -112,7 +112,7 @@ func (id ID) Check() error {
 			return fmt.Errorf("the role %s takes no name, such as %q", id.Role, id.Name)
 		}
 		return nil
-	case Agent, Worker, Inbox:
+	case Agent, CarrierConnector, Inbox:
 	default:
 		return fmt.Errorf("no role is called %q: use agent-NAME, connector-NAME, terminal, web, "+
 			"observer, owner, owner-store, engine or engine-store", id.Role)
@@ -144,7 +144,7 @@ func (id ID) Account() Account {
 // limits it.
 func (id ID) InboxPrefix() string {
 	switch id.Role {
-	case Inbox, Worker:
+	case Inbox, CarrierConnector:
 		return "_INBOX.connector." + id.Name
 	case Agent:
 		return "_INBOX.agent." + id.Name

@@ -29,7 +29,7 @@ const pairingPoll = 500 * time.Millisecond
 // Run shows a code, waits until a person has sent it on the channel, and makes that
 // person an approver.
 func (c *pairCmd) Run(e *env) error {
-	if schemas.Inbox(c.Channel) {
+	if schemas.IsViewer(c.Channel) {
 		return fmt.Errorf("%s needs no pairing: name its users under approvers.people in settings.json", c.Channel)
 	}
 	if c.Name == "" {

@@ -70,7 +70,7 @@ func (c *sessionSetCmd) change() (schemas.SessionChange, error) {
 	change := schemas.SessionChange{SessionID: c.Session, Background: c.Background, Unmanaged: c.Unmanaged}
 	if c.Timeout != nil {
 		if *c.Timeout < 0 || *c.Timeout > schemas.MaxTimeout || *c.Timeout%time.Second != 0 {
-			return change, fmt.Errorf("--timeout is %s: use whole seconds, up to %s", *c.Timeout, schemas.Words(schemas.MaxTimeout))
+			return change, fmt.Errorf("--timeout is %s: use whole seconds, up to %s", *c.Timeout, schemas.FormatDuration(schemas.MaxTimeout))
 		}
 		seconds := int(*c.Timeout / time.Second)
 		change.TimeoutSeconds = &seconds
@@ -153,7 +153,7 @@ func (e *env) printSession(s schemas.Session, asJSON bool) error {
 		agent = "(none: the session has had no request yet)"
 	}
 	if s.TimeoutSeconds > 0 {
-		timeout = schemas.Words(time.Duration(s.TimeoutSeconds) * time.Second)
+		timeout = schemas.FormatDuration(time.Duration(s.TimeoutSeconds) * time.Second)
 	}
 	fmt.Fprintf(e.stdout, "session  %s\nagent    %s\ntimeout  %s\nsince    %s\n", s.SessionID, people.Line(agent), timeout, s.CreatedAt.Local().Format(time.DateTime))
 	if s.Background {

@@ -53,5 +53,5 @@ func (e *env) takeBackTest(client *nod.Client, r schemas.Request, waited time.Du
 	if e.ctx.Err() != nil {
 		return d, errors.New("the test question was withdrawn unanswered")
 	}
-	return d, fmt.Errorf("no approver answered the test question within %s: check the approvers and their channels with nod doctor", schemas.Words(waited))
+	return d, fmt.Errorf("no approver answered the test question within %s: check the approvers and their channels with nod doctor", schemas.FormatDuration(waited))
 }

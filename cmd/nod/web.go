@@ -45,7 +45,7 @@ func welcomeToWeb(w *embed.Web, out func(format string, args ...any)) error {
 		out("  note      %s is taken, so the web inbox is at %s", taken, w.URL())
 	}
 	out("  web       %s", w.Link(u.Username))
-	out("            logs one browser in, once, within %s; nod login makes another", schemas.Words(web.LinkLasts))
+	out("            logs one browser in, once, within %s; nod login makes another", schemas.FormatDuration(web.LinkLasts))
 	return nil
 }
 

@@ -38,7 +38,7 @@ func TestOutcome(t *testing.T) {
 	asked := at1421.Add(-48 * time.Second)
 	scoped := decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "web"), "")
 	scoped.Grant = &schemas.StandingAnswer{
-		Scope: schemas.ScopeSession, Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}},
+		Scope: schemas.ScopeSession, Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}},
 		CreatedAt: scoped.DecidedAt, ExpiresAt: scoped.DecidedAt.Add(30 * time.Minute),
 	}
 	changed := decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "web"), "")

@@ -162,7 +162,7 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 	}
 	at := p.Deadline.UTC().Format("2006-01-02 15:04:05 UTC")
 	if left := p.Deadline.Sub(now); left > 0 {
-		return []string{at + ", in " + schemas.Roughly(left), then}
+		return []string{at + ", in " + schemas.FormatRoughly(left), then}
 	}
 	return []string{at + ", which has passed", then}
 }
@@ -262,7 +262,7 @@ func standingRules(p *schemas.Prompt) []string {
 
 func allowRequirements(p *schemas.Prompt) []string {
 	var all []string
-	for _, t := range p.Takes {
+	for _, t := range p.Conditions {
 		all = append(all, "needed to allow: "+Line(t))
 	}
 	return all

@@ -156,7 +156,7 @@ func (e *Error) Error() string {
 	case e.Permanent:
 		return "the channel refused the message for good"
 	case e.After > 0:
-		return "the channel asks to wait " + schemas.Words(e.After)
+		return "the channel asks to wait " + schemas.FormatDuration(e.After)
 	}
 	return "the channel did not take the message"
 }

@@ -95,7 +95,7 @@ func until(g *schemas.StandingAnswer, now time.Time) string {
 	case g.ExpiresAt.IsZero():
 		return "until it is revoked"
 	}
-	return "for another " + schemas.Roughly(g.ExpiresAt.Sub(now))
+	return "for another " + schemas.FormatRoughly(g.ExpiresAt.Sub(now))
 }
 
 // SortNewestFirst sorts standing answers by creation time, the newest first.
@@ -113,7 +113,7 @@ func ScopeAndTerm(g *schemas.StandingAnswer) string {
 	if g.ExpiresAt.IsZero() {
 		return where + ", until it is revoked"
 	}
-	return where + ", for " + schemas.Words(g.ExpiresAt.Sub(g.CreatedAt))
+	return where + ", for " + schemas.FormatDuration(g.ExpiresAt.Sub(g.CreatedAt))
 }
 
 // UndoHint returns one line with the command that ends the standing answer that d
@@ -128,7 +128,7 @@ func UndoHint(d *schemas.Decision) string {
 	case g.Effect == schemas.EffectDeny && g.ExpiresAt.IsZero():
 		return fmt.Sprintf("The same call is denied from now on as well. To be asked again: nod revoke %s", id)
 	case g.Effect == schemas.EffectDeny:
-		return fmt.Sprintf("The same call is denied for %s as well. To be asked again: nod revoke %s", schemas.Words(g.ExpiresAt.Sub(d.DecidedAt)), id)
+		return fmt.Sprintf("The same call is denied for %s as well. To be asked again: nod revoke %s", schemas.FormatDuration(g.ExpiresAt.Sub(d.DecidedAt)), id)
 	}
 	return "To end this standing answer: nod revoke " + id
 }

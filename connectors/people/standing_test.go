@@ -13,7 +13,7 @@ import (
 // Standing answers of every kind are described in one line, with the same fields in the
 // same order.
 func TestStandingAnswersInALine(t *testing.T) {
-	rules := []schemas.Always{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}}
+	rules := []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}}
 	given := func(change func(*schemas.StandingAnswer)) *schemas.StandingAnswer {
 		g := &schemas.StandingAnswer{
 			GrantID: "grant-1234567", Scope: schemas.ScopeSession, SessionID: "S", Agent: "local", By: human("Ann", "web"),
@@ -22,7 +22,7 @@ func TestStandingAnswersInALine(t *testing.T) {
 		change(g)
 		return g
 	}
-	call := &schemas.Call{ToolName: "Bash", Title: "rm -rf build"}
+	call := &schemas.ExactCall{ToolName: "Bash", Title: "rm -rf build"}
 	in10 := at1421.Add(10 * time.Minute)
 	for want, g := range map[string]*schemas.StandingAnswer{
 		"grant-12  allow Bash(npm test) in /p  in session S  until it is revoked  by Ann, 2026-01-18 14:21 UTC  question r-1": given(func(g *schemas.StandingAnswer) { g.Rules = rules }),
@@ -39,7 +39,7 @@ func TestStandingAnswersInALine(t *testing.T) {
 			g.Effect, g.Call, g.Message, g.ExpiresAt = schemas.EffectDeny, call, "use make clean", in10
 		}),
 		"grant-12  deny the same Bash call again  in session S  revoked by Bob  by Ann, 2026-01-18 14:21 UTC  question r-1": given(func(g *schemas.StandingAnswer) {
-			g.Effect, g.Call, g.RevokedAt, g.RevokedBy = schemas.EffectDeny, &schemas.Call{ToolName: "Bash"}, at1421, "Bob"
+			g.Effect, g.Call, g.RevokedAt, g.RevokedBy = schemas.EffectDeny, &schemas.ExactCall{ToolName: "Bash"}, at1421, "Bob"
 		}),
 		"grant-12  allow Bash(npm test) in /p  in session S  ended  by Ann, 2026-01-18 14:21 UTC  question r-1": given(func(g *schemas.StandingAnswer) { g.Rules, g.ExpiresAt = rules, at1421 }),
 	} {

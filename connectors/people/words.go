@@ -11,7 +11,7 @@ import (
 // shortDuration formats d as schemas.Roughly does, with the unit's first letter: "6 d",
 // "25 h", "48 s".
 func shortDuration(d time.Duration) string {
-	n, unit, _ := strings.Cut(schemas.Roughly(d), " ")
+	n, unit, _ := strings.Cut(schemas.FormatRoughly(d), " ")
 	return n + " " + unit[:1]
 }
 

@@ -55,7 +55,7 @@ func BenchmarkRewritten(b *testing.B) {
 			b.ResetTimer()
 			for range b.N {
 				found := 0
-				require.NoError(b, store.Records.Scan(ctx, "", 0, func(bus.Found) bool { found++; return true }))
+				require.NoError(b, store.Records.Scan(ctx, "", 0, func(bus.ScannedRecord) bool { found++; return true }))
 				require.Equal(b, records, found)
 			}
 		})

@@ -26,7 +26,7 @@ func BenchmarkStandingAnswers(b *testing.B) {
 			for i := range n {
 				g := schemas.StandingAnswer{
 					GrantID: fmt.Sprint("g-", i), Scope: schemas.ScopeSession, SessionID: session, Agent: "local",
-					Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make", fmt.Sprint("target", i)}, Project: "/workspace", Dirs: []string{"/workspace"}}},
+					Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make", fmt.Sprint("target", i)}, Project: "/workspace", Dirs: []string{"/workspace"}}},
 					By:    schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}, CreatedAt: time.Now().UTC(),
 				}
 				_, err := store.Sessions.Put(r.ctx, "standing.session."+session+"."+g.GrantID, schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}}, 0, 0)

@@ -81,7 +81,7 @@ func (p *typist) Said() *schemas.Answer {
 	a := schemas.Answer{OptionID: rec.Decision.OptionID, Scope: rec.Decision.Scope}
 	if g := rec.Decision.Grant; g != nil {
 		a.Reach = slices.IndexFunc(rec.Remember, func(r schemas.Reach) bool {
-			return slices.EqualFunc(r.Rules, g.Rules, func(x, y schemas.Always) bool { return x.String() == y.String() })
+			return slices.EqualFunc(r.Rules, g.Rules, func(x, y schemas.RememberedRule) bool { return x.String() == y.String() })
 		})
 		if !g.ExpiresAt.IsZero() {
 			a.ForSeconds = int(g.ExpiresAt.Sub(g.CreatedAt).Seconds())

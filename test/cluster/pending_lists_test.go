@@ -245,12 +245,12 @@ func TestAScanFindsWhatWasAcknowledged(t *testing.T) {
 		key, before := schemas.Key("scan", fmt.Sprint("q", i)), time.Now()
 		revision, err := stores[i%3].Records.Create(n.ctx, bus.Entry{Key: key, Record: record})
 		require.NoError(t, err)
-		var found []bus.Found
-		require.NoError(t, stores[(i+1)%3].Records.Scan(n.ctx, "scan", stored, func(r bus.Found) bool {
+		var found []bus.ScannedRecord
+		require.NoError(t, stores[(i+1)%3].Records.Scan(n.ctx, "scan", stored, func(r bus.ScannedRecord) bool {
 			found = append(found, r)
 			return true
 		}))
-		require.Equal(t, []bus.Found{{Key: key, Revision: revision}}, found)
+		require.Equal(t, []bus.ScannedRecord{{Key: key, Revision: revision}}, found)
 		if i%5 == 0 {
 			changed, err := stores[(i+2)%3].Records.ChangedSince(n.ctx, "scan", before)
 			require.NoError(t, err)

@@ -213,7 +213,7 @@ func session(e *rig.Env, id string) (s schemas.Session) {
 // changesAnswer changes a session's only standing answer in the store.
 func changesAnswer(e *rig.Env, session string, change func(*schemas.StandingAnswer)) {
 	e.T.Helper()
-	keys, err := e.Store.Sessions.Listed(e.Ctx, "standing.session."+session+".*")
+	keys, err := e.Store.Sessions.ListKeys(e.Ctx, "standing.session."+session+".*")
 	e.NoError(err)
 	e.Len(keys, 1)
 	var page schemas.Grants
@@ -234,7 +234,7 @@ func TestAnApprovalThatWasUsedIsNotFoundForEver(t *testing.T) {
 		"long ago": func(g *schemas.StandingAnswer) { g.UsedBy[0].At = g.CreatedAt.Add(-2 * time.Hour) },
 		"revoked":  func(g *schemas.StandingAnswer) { g.RevokedAt = g.CreatedAt },
 	} {
-		session := schemas.Token(name)
+		session := schemas.SubjectToken(name)
 		env.Ann().Allows(ada.Detaches(rig.Deploy(session, "first")))
 		changesAnswer(env, session, func(g *schemas.StandingAnswer) {
 			g.Uses, g.UsedBy = 0, []schemas.Use{{PendingID: "second", At: g.CreatedAt}}

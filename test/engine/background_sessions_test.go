@@ -58,7 +58,7 @@ func by(user string, r schemas.Request) schemas.Request {
 
 // noted returns the stored times of the agent's last activity, by session.
 func noted(a *rig.Agent) map[string]time.Time {
-	keys, err := a.Store.Presence.Listed(a.Ctx, "active."+a.Name+".*")
+	keys, err := a.Store.Presence.ListKeys(a.Ctx, "active."+a.Name+".*")
 	if err != nil {
 		return nil // the callers try again
 	}

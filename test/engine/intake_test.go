@@ -214,7 +214,7 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 		env.Contains(env.Refusal(err, schemas.CodeValidation).Message, c.field, name)
 	}
 	env.NothingStored()
-	sessions, err := env.Store.Sessions.Keys(env.Ctx, "*.*")
+	sessions, err := env.Store.Sessions.LiveKeys(env.Ctx, "*.*")
 	env.NoError(err)
 	env.Empty(sessions)
 	r := rig.Deploy("S", "1") // a request of the greatest length can still be decided

@@ -67,7 +67,7 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 		switch {
 		case h.err == nil && h.decision.DecisionID != stored.DecisionID:
 			return fmt.Errorf("%s got another decision: %+v", h.who, h.decision)
-		case h.err == nil && h.who != "withdrawal" && !stored.Same(&schemas.Decision{Outcome: h.outcome, OptionID: h.option}):
+		case h.err == nil && h.who != "withdrawal" && !stored.SameEffect(&schemas.Decision{Outcome: h.outcome, OptionID: h.option}):
 			return fmt.Errorf("%s succeeded, but the request is %s", h.who, stored.Outcome)
 		case h.err == nil:
 			continue
@@ -75,7 +75,7 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 			return fmt.Errorf("%s did not get the decision: %w", h.who, h.err)
 		case refused.Decision().DecisionID != stored.DecisionID:
 			return fmt.Errorf("%s got another decision: %+v", h.who, refused.Decision())
-		case stored.Same(&schemas.Decision{Outcome: h.outcome, OptionID: h.option}):
+		case stored.SameEffect(&schemas.Decision{Outcome: h.outcome, OptionID: h.option}):
 			return fmt.Errorf("%s answered as the stored decision says and was refused: %w", h.who, h.err)
 		}
 		want := schemas.CodeConflict

@@ -125,7 +125,7 @@ func TestTheSweepQueuesPromptsThatNobodyWasShown(t *testing.T) {
 		Type: schemas.TypeShown, Op: schemas.ShownSet, Recipient: "1001", SessionID: "S", PendingID: "shown", Ref: "m1", Revision: there.Receipt.Revision,
 	}, &s))
 	for id, until := range map[string]time.Time{"dead": time.Now().Add(-time.Second), "claimed": time.Now().Add(time.Hour)} {
-		_, err := env.Store.Shown.Put(env.Ctx, "tg."+schemas.Token("1001")+".S."+id, schemas.Shown{
+		_, err := env.Store.Shown.Put(env.Ctx, "tg."+schemas.SubjectToken("1001")+".S."+id, schemas.Shown{
 			Type: schemas.TypeShown, Op: schemas.ShownSet, Recipient: "1001", SessionID: "S", PendingID: id,
 			Claim: &schemas.Claim{Worker: "w0", Try: "t", Until: until.UTC()},
 		}, 0, 0)

@@ -36,7 +36,7 @@ func TestConfirmationsForRiskyCalls(t *testing.T) {
 	env.Equal(schemas.RiskHigh, env.Stored(risky.Key).Record.Risk)
 	shown, _, err := env.Ann().Show(env.Ctx, "S", risky.Receipt.PendingID)
 	env.NoError(err)
-	env.Equal([]string{"the code word", "at least a chat", "a second device"}, shown.Takes)
+	env.Equal([]string{"the code word", "at least a chat", "a second device"}, shown.Conditions)
 
 	env.Contains(env.Refusal(says(risky, "tg", "1", "allow_once", "sesame"), schemas.CodeForbidden).Message, "cannot be read")
 	env.NoError(os.WriteFile(file, []byte("\n"), 0o600))

@@ -7,9 +7,9 @@ import "strings"
 var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
 	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
 
-// Fixed are files that decide what runs, or make a directory a repository: git reads HEAD,
+// NeverRemembered are files that decide what runs, or make a directory a repository: git reads HEAD,
 // config and hooks in any directory that has them. nod proposes no rule for these files.
-var Fixed = Compile([]string{
+var NeverRemembered = Compile([]string{
 	".git", "head", ".gitmodules", ".gitattributes", ".hg", ".jj", ".svn", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".opencode", ".augment", ".aider*",
 	".github/hooks", ".vscode", ".idea", ".zed", "*.code-workspace", ".devcontainer", ".husky", ".githooks", ".envrc", ".direnv", ".pre-commit-config.yaml", "lefthook.yml",
 	".mise.toml", "mise.toml", ".tool-versions",
@@ -26,7 +26,7 @@ func Unusual(p string) []string {
 			out = append(out, seg)
 		}
 	}
-	if len(out) == 0 && Fixed.Has(p, true) {
+	if len(out) == 0 && NeverRemembered.Has(p, true) {
 		out = append(out, p)
 	}
 	return out

@@ -188,7 +188,7 @@ func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	bases, known := r.bases(loc, allow)
 	all := loc.Resolve(p)
 	if !known || len(all) == 0 {
-		return !allow && r.matchesByEnd(p, loc)
+		return !allow && r.matchesEnd(p, loc)
 	}
 	for _, full := range all {
 		covers := func(base string) bool { return r.matchesFrom(base, full, allow) }
@@ -239,8 +239,8 @@ func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	return true
 }
 
-// matchesByEnd reports whether the rule matches the end of p, whose directory is unknown.
-func (r *Rule) matchesByEnd(p string, _ *pathname.Location) bool {
+// matchesEnd reports whether the rule matches the end of p, whose directory is unknown.
+func (r *Rule) matchesEnd(p string, _ *pathname.Location) bool {
 	return r.segments(append([]string{"**"}, pathname.Split(nil, p)...), false) || r.root == '*' && r.segments(pathname.Split(nil, p), false)
 }
 

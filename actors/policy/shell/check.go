@@ -32,13 +32,13 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	}
 	c := commands.Entry(name.Text)
 	if !c.AllowedAt(line.reader.Level) {
-		return unknownReader, false
+		return unknownCommand, false
 	}
 	if c.Special {
 		if check := grammars[name.Text]; check != nil {
 			return check(line, words[1:])
 		}
-		return unknownReader, false
+		return unknownCommand, false
 	}
 	a, why := c.Check(name.Text, words[1:], line)
 	if why != "" {
@@ -96,14 +96,14 @@ func spelled(words []word.Word) []word.Word {
 	return out
 }
 
-// unknownReader is the reason to ask about a command that the preset does not allow.
-const unknownReader = "is not a command known to only read"
+// unknownCommand is the reason to ask about a command that the preset does not allow.
+const unknownCommand = "is not a command known to only read"
 
 // rtk checks the words after rtk, a program that runs another and shortens its output. It
 // allows only rtk git.
 func (line *Line) rtk(words []word.Word) (string, bool) {
 	if len(words) == 0 || words[0].Text != "git" {
-		return unknownReader, false
+		return unknownCommand, false
 	}
 	return line.git(words[1:])
 }
@@ -112,11 +112,11 @@ func (line *Line) rtk(words []word.Word) (string, bool) {
 // agents.
 func (line *Line) workmux(words []word.Word) (string, bool) {
 	if len(words) == 0 {
-		return unknownReader, false
+		return unknownCommand, false
 	}
 	sub := commands.Reader("workmux " + words[0].Text)
 	if sub == nil {
-		return unknownReader, false
+		return unknownCommand, false
 	}
 	_, why := sub.Check("workmux", words[1:], line)
 	return why, false

@@ -24,7 +24,7 @@ type Facts struct {
 	// Incomplete is set if the line has more commands or words than Facts hold, or commands
 	// nested deeper than they are read: a deny rule may then cover it unseen.
 	Incomplete bool
-	secrets   *secrets.Names
+	secrets    *secrets.Names
 }
 
 // maxFacts limits the commands and the words that are kept of a line. A line with more is

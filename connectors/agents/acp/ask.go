@@ -125,7 +125,7 @@ func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 }
 
 // errLate means that nod did not reply within reachWithin. It has the code UNAVAILABLE.
-var errLate = schemas.Errorf(schemas.CodeUnavailable, "nod did not answer within %s", schemas.Words(reachWithin))
+var errLate = schemas.Errorf(schemas.CodeUnavailable, "nod did not answer within %s", schemas.FormatDuration(reachWithin))
 
 // causeOr returns ctx's cause if ctx has ended and err is not a *schemas.Error. Otherwise
 // it returns err.

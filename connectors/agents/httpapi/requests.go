@@ -157,7 +157,7 @@ func parseWait(r *http.Request) (time.Duration, error) {
 	}
 	wait, err := time.ParseDuration(text)
 	if err != nil || wait < 0 || wait > MaxWait {
-		return 0, schemas.Errorf(schemas.CodeValidation, "wait: must be a duration such as 30s, of at most %s", schemas.Words(MaxWait))
+		return 0, schemas.Errorf(schemas.CodeValidation, "wait: must be a duration such as 30s, of at most %s", schemas.FormatDuration(MaxWait))
 	}
 	return wait, nil
 }

@@ -157,7 +157,7 @@ func TestWhatAManagedSessionHolds(t *testing.T) {
 		Permissions: &schemas.SessionPermissions{WorkingDir: "/w", ReadDirs: []string{"/r"}, WriteDirs: []string{"/x"}, Network: true},
 		Grants: []schemas.StandingAnswer{
 			{Permissions: []string{"@read:/g"}, ExpiresAt: time.Date(2031, 1, 2, 3, 4, 5, 0, time.UTC)},
-			{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}, Prefix: true, Project: "/w"}}},
+			{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make"}, Prefix: true, Project: "/w"}}},
 		},
 	}}
 	c := reach(t, serve(t, n, mcp.Options{}), ways()[0], nil)

@@ -70,7 +70,7 @@ func (m *model) itemBarrier(i *item) string {
 	switch _, once := i.Request.OptionOfKind(schemas.AllowOnce); {
 	case !once && m.textView().kind != choose:
 		return "it cannot be allowed once"
-	case i.TakesMore(schemas.TakesSecondDevice):
+	case i.HasCondition(schemas.ConditionSecondDevice):
 		return "it needs a second device"
 	case !m.now().Before(i.Deadline):
 		return "its time has passed"
@@ -100,7 +100,7 @@ func (m *model) sendAnswers(a answer) tea.Cmd {
 		return nil
 	}
 	for _, i := range items {
-		if a.allows && a.word == "" && i.TakesMore(schemas.TakesCodeWord) {
+		if a.allows && a.word == "" && i.HasCondition(schemas.ConditionCodeWord) {
 			m.open(word, keysOf(items))
 			m.top().answer = a
 			return nil

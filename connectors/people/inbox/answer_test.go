@@ -88,7 +88,7 @@ func TestABatchIsOfTheSameAlone(t *testing.T) {
 func TestTheCodeWord(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")
-	p.Takes = []string{"at least a chat, the code word"}
+	p.Conditions = []string{"at least a chat, the code word"}
 	r.asks(p)
 	r.presses("y")
 	r.Empty(r.said())
@@ -113,8 +113,8 @@ func TestTheCodeWordGoesToAllOfABatchAndToARule(t *testing.T) {
 	r := newRig(t, 100, 60)
 	for n := range 2 {
 		p := runs(numbered(n), "make clean")
-		p.Takes = []string{schemas.TakesCodeWord}
-		p.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make", "clean"}}}}}
+		p.Conditions = []string{schemas.ConditionCodeWord}
+		p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make", "clean"}}}}}
 		r.asks(p)
 	}
 	r.presses("s", "y", "x", "enter")
@@ -133,7 +133,7 @@ func TestTheCodeWordGoesToAllOfABatchAndToARule(t *testing.T) {
 func TestASecondDevice(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")
-	p.Takes = []string{"a second device, the code word"}
+	p.Conditions = []string{"a second device, the code word"}
 	r.asks(p)
 	r.says("No Allow: it needs a second device")
 	r.presses("y", "v", "y", "esc", "n")

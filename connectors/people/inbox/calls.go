@@ -34,9 +34,9 @@ type missedMsg struct {
 
 // call returns a command that runs f, which calls nod, outside the program's loop and with
 // a timeout.
-func (m *model) call(patience time.Duration, f func(context.Context) tea.Msg) tea.Cmd {
+func (m *model) call(timeout time.Duration, f func(context.Context) tea.Msg) tea.Cmd {
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(m.ctx, patience)
+		ctx, cancel := context.WithTimeout(m.ctx, timeout)
 		defer cancel()
 		return f(ctx)
 	}

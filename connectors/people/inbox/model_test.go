@@ -16,8 +16,8 @@ var bob = schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "web"}
 func TestKeysAnswer(t *testing.T) {
 	lasting := runs("1", "make clean")
 	lasting.Remember = []schemas.Reach{
-		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make", "clean"}}}},
-		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}, Prefix: true}}},
+		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make", "clean"}}}},
+		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make"}, Prefix: true}}},
 	}
 	colours := prompt("1", schemas.Request{Kind: schemas.KindQuestion, Title: "Which?", ActionType: schemas.ActionOther, Options: []schemas.Option{
 		{OptionID: "red", Name: "Red", Kind: schemas.AllowOnce}, {OptionID: "blue", Name: "Blue", Kind: schemas.AllowOnce},
@@ -72,7 +72,7 @@ func TestKeysAnswer(t *testing.T) {
 func TestTheExactRuleIsShownFirst(t *testing.T) {
 	r := newRig(t, 80, 24)
 	p := runs("1", "make clean")
-	p.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make", "clean"}, Project: "/home/ann/\u202eapp"}}}}
+	p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make", "clean"}, Project: "/home/ann/\u202eapp"}}}}
 	r.asks(p)
 	r.presses("v", "space", "s")
 	r.says("Besides this call, nod will allow from now on", `│ Bash(make clean) in /home/ann/⟦U+202E⟧app`, "in this session", "nod revoke")
@@ -160,7 +160,7 @@ func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 100, 50)
 			p := runs("1", "make clean")
-			p.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make", "clean"}}}}}
+			p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make", "clean"}}}}}
 			r.asks(p)
 			r.presses(keys...)
 			r.saysNot("Bob")

@@ -34,10 +34,10 @@ func standing(t *testing.T, width, height int) (*rig, *standingStub) {
 	r := newRig(t, width, height)
 	by := schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}
 	l := &standingStub{all: []schemas.StandingAnswer{
-		{GrantID: "rule-12345", Scope: schemas.ScopeAgent, Agent: "local", Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}}}, By: by, CreatedAt: start.Add(-time.Hour)},
+		{GrantID: "rule-12345", Scope: schemas.ScopeAgent, Agent: "local", Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make"}}}, By: by, CreatedAt: start.Add(-time.Hour)},
 		{
 			GrantID: "denial-12345", Effect: schemas.EffectDeny, Scope: schemas.ScopeSession, SessionID: "S", Agent: "local", By: by, Question: "q-1", Message: "not \u202enow",
-			Call: &schemas.Call{ToolName: "Bash", Title: "rm -rf build"}, CreatedAt: start, ExpiresAt: start.Add(10 * time.Minute),
+			Call: &schemas.ExactCall{ToolName: "Bash", Title: "rm -rf build"}, CreatedAt: start, ExpiresAt: start.Add(10 * time.Minute),
 		},
 		{GrantID: "ended-12345", Scope: schemas.ScopeAgent, Agent: "local", Permissions: []string{"@network"}, By: by, CreatedAt: start, RevokedAt: start},
 	}}

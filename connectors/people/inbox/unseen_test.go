@@ -55,7 +55,7 @@ func TestAnAnswerIsAboutTheCallsOnTheScreen(t *testing.T) {
 		r := newRig(t, 100, 50)
 		p := runs("1", "make")
 		p.Waiters, p.Waiting = 3, 3
-		p.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}}}}}
+		p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make"}}}}}
 		r.asks(p)
 		r.says("×3 · 3 identical calls wait: allow once lets these 3 run", "CALLS", "y once ×3")
 		p.Waiters, p.Waiting, p.Revision = 4, 4, 2

@@ -82,7 +82,7 @@ func TestNothingIsAllowedUnseen(t *testing.T) {
 			t.Run(fmt.Sprintf("%s at %dx%d", name, size.width, size.height), func(t *testing.T) {
 				p := runs("1", command)
 				p.Request.Reason, p.Request.AgentName = command[:min(len(command), 300)], "\x1b[31magent\n\n\n\n\n\nyes"
-				p.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{command[:min(len(command), 3000)]}}}}}
+				p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{command[:min(len(command), 3000)]}}}}}
 				rows, tries := rowsOfAll(&p, size.width), tries
 				if len(command) > 10_000 { // slow, and 30 keys cannot show it whole
 					tries = 1
@@ -254,8 +254,8 @@ func FuzzTheScreen(f *testing.F) {
 		p := runs("1", command)
 		p.Request.Reason, p.Request.Title, p.Request.Host, p.Request.AgentName, p.Request.ToolName = words, words, words, words, words
 		p.Request.Options = []schemas.Option{{OptionID: "a", Name: words, Kind: schemas.AllowOnce}, {OptionID: "b", Name: words, Kind: schemas.RejectAlways}}
-		p.Reasons, p.Takes = []string{words}, []string{words}
-		p.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: words, Argv: []string{command}}}}}
+		p.Reasons, p.Conditions = []string{words}, []string{words}
+		p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: words, Argv: []string{command}}}}}
 		p.Request.ActionDetails, _ = json.Marshal(map[string]string{"command": command, words: words}) // always encodes
 		r.asks(p)
 		r.ends(r.asks(runs("2", command)), schemas.Decision{Outcome: schemas.Denied, By: bob, Message: words})

@@ -169,7 +169,7 @@ func (d *desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, 
 	if e.Decision == nil {
 		e.Decision, e.answer = said.Decision, a
 	}
-	if e.Decision.Same(said.Decision) {
+	if e.Decision.SameEffect(said.Decision) {
 		return *e.Decision, nil
 	}
 	d.conflicts++

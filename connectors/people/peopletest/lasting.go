@@ -50,8 +50,8 @@ type Lasts struct {
 // remembers.
 var (
 	lastingRules = []schemas.Reach{
-		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"git", "status"}, Project: "/workspace"}}},
-		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"git"}, Prefix: true, Project: "/workspace"}}},
+		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"git", "status"}, Project: "/workspace"}}},
+		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"git"}, Prefix: true, Project: "/workspace"}}},
 	}
 	lastingOptions = []schemas.Option{
 		{OptionID: "always-1", Name: "Bash(git status:*) until this session ends", Kind: schemas.AllowAlways},
@@ -203,6 +203,6 @@ func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []sche
 	case time.Hour:
 		reads("for 60 minutes", "for 1 hour")
 	default:
-		reads("for " + schemas.Words(length))
+		reads("for " + schemas.FormatDuration(length))
 	}
 }

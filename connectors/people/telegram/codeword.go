@@ -16,7 +16,7 @@ const codeWordHead = "Reply to this message with the code word: your reply allow
 // needsCodeWord reports whether an answer to p still needs the code word.
 func needsCodeWord(p *schemas.Prompt, a *schemas.Answer) bool {
 	option, ok := p.Request.Option(a.OptionID)
-	return ok && option.Kind.Allows() && p.TakesMore(schemas.TakesCodeWord)
+	return ok && option.Kind.Allows() && p.HasCondition(schemas.ConditionCodeWord)
 }
 
 // codeWordMessage makes the message that asks for the code word. Its text names the answer

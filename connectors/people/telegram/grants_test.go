@@ -56,11 +56,11 @@ func newGrantDesk(d *desk, n int) *grantDesk {
 	for i := range n {
 		s := schemas.StandingAnswer{
 			GrantID: fmt.Sprintf("grant-%02d", i), Scope: schemas.ScopeSession, SessionID: "S-1", Agent: "local",
-			Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make", fmt.Sprint("t", i)}, Project: "/app"}},
+			Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make", fmt.Sprint("t", i)}, Project: "/app"}},
 			By:    schemas.By{Kind: schemas.ByHuman, Name: "Ann"}, CreatedAt: began.Add(-time.Duration(i) * time.Minute),
 		}
 		if i == 0 {
-			s.Effect, s.Rules, s.Call = schemas.EffectDeny, nil, &schemas.Call{ToolName: "Bash", Title: "rm https://evil.example " + strings.Repeat("x", 5000)}
+			s.Effect, s.Rules, s.Call = schemas.EffectDeny, nil, &schemas.ExactCall{ToolName: "Bash", Title: "rm https://evil.example " + strings.Repeat("x", 5000)}
 			s.Question, s.Message = "perm-1", "never"
 		}
 		g.all = append([]schemas.StandingAnswer{s}, g.all...)
@@ -187,7 +187,7 @@ func TestLongStandingAnswersAreAllListed(t *testing.T) {
 	d := newGrantDesk(w.desk, 6)
 	for i := range d.all {
 		d.all[i].SessionID, d.all[i].Question = strings.Repeat("s", 128), strings.Repeat("q", 128)
-		d.all[i].Rules = []schemas.Always{{Tool: "Bash", Argv: []string{strings.Repeat("🦊", 400)}, Project: "/app"}}
+		d.all[i].Rules = []schemas.RememberedRule{{Tool: "Bash", Argv: []string{strings.Repeat("🦊", 400)}, Project: "/app"}}
 		d.all[i].Message = strings.Repeat("🦊", 400)
 	}
 	w.runsWith(d)

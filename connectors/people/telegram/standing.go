@@ -33,7 +33,7 @@ func (e extent) String() string {
 	if e.seconds == 0 {
 		return where + ", until you revoke it"
 	}
-	return where + ", for " + schemas.Words(time.Duration(e.seconds)*time.Second)
+	return where + ", for " + schemas.FormatDuration(time.Duration(e.seconds)*time.Second)
 }
 
 // reachAction returns the action of the button that shows the extents for reach i.

@@ -36,8 +36,8 @@ func (w *world) press(m telegramtest.Message, label string) {
 // a button.
 func (w *world) remembering() {
 	w.desk.prompt.Remember = []schemas.Reach{
-		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make"}, Project: "/app"}}},
-		{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"make", strings.Repeat("x", 300)}, Prefix: true, Project: "/app"}}},
+		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make"}, Project: "/app"}}},
+		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make", strings.Repeat("x", 300)}, Prefix: true, Project: "/app"}}},
 	}
 }
 
@@ -125,7 +125,7 @@ func (w *world) codeWordForm(allows string) telegramtest.Message {
 func TestTheCodeWordIsAskedFor(t *testing.T) {
 	w := newWorld(t)
 	w.remembering()
-	w.desk.prompt.Takes = []string{"a second device, the code word"}
+	w.desk.prompt.Conditions = []string{"a second device, the code word"}
 	m := w.shows()
 	defer w.run()()
 	w.press(m, "Allow once")
@@ -164,7 +164,7 @@ func TestTheCodeWordIsAskedFor(t *testing.T) {
 // The code word counts only for the request for which nod asked for it.
 func TestTheCodeWordOfAnotherRequest(t *testing.T) {
 	w := newWorld(t)
-	w.desk.prompt.Takes = []string{"the code word"}
+	w.desk.prompt.Conditions = []string{"the code word"}
 	m := w.shows()
 	defer w.run()()
 	w.press(m, "Allow once")

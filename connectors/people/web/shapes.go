@@ -125,7 +125,7 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	for i := range p.Remember {
 		q.Remember = append(q.Remember, people.Line(p.Remember[i].String()))
 	}
-	for _, t := range p.Takes {
+	for _, t := range p.Conditions {
 		q.Takes = append(q.Takes, people.Line(t))
 	}
 	q.Same = q.same()

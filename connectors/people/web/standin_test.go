@@ -88,7 +88,7 @@ func (s *standIn) Answer(_ context.Context, a schemas.Answer) (schemas.Decision,
 	} else {
 		d.Grant = &schemas.StandingAnswer{
 			GrantID: "denial-" + a.PendingID, Effect: schemas.EffectDeny, Scope: schemas.ScopeSession, SessionID: a.SessionID, Agent: p.Agent,
-			Call: &schemas.Call{ToolName: p.Request.ToolName, Title: p.Request.Title}, By: d.By, Question: a.PendingID, Message: a.Message,
+			Call: &schemas.ExactCall{ToolName: p.Request.ToolName, Title: p.Request.Title}, By: d.By, Question: a.PendingID, Message: a.Message,
 			CreatedAt: d.DecidedAt, ExpiresAt: d.DecidedAt.Add(10 * time.Minute),
 		}
 		s.grants = append(s.grants, *d.Grant)

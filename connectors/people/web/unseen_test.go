@@ -86,7 +86,7 @@ func TestWhatIsToLastIsReadFirst(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
 	prompt := peopletest.UnseenPrompt(0)
-	prompt.Remember = []schemas.Reach{{Rules: []schemas.Always{{Tool: "Bash", Argv: []string{"echo", strings.Repeat("long ", 400)}}}}}
+	prompt.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"echo", strings.Repeat("long ", 400)}}}}}
 	nod.shows(prompt)
 	p := r.visits("ann", 360, 640)
 	p.readsAll("unseen-0")
@@ -262,13 +262,13 @@ func TestStandingAnswersAreInOneList(t *testing.T) {
 		nod.grants = append(nod.grants, g)
 	}
 	given("rule", func(g *schemas.StandingAnswer) {
-		g.Scope, g.Rules = schemas.ScopeAgent, []schemas.Always{{Tool: "Bash", Argv: []string{"go", "test"}, Prefix: true, Project: "/app"}}
+		g.Scope, g.Rules = schemas.ScopeAgent, []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"go", "test"}, Prefix: true, Project: "/app"}}
 	})
 	given("once", func(g *schemas.StandingAnswer) {
-		g.Call, g.Limited, g.Uses, g.ExpiresAt = &schemas.Call{ToolName: "Bash", Title: "make release"}, true, 1, now.Add(time.Hour)
+		g.Call, g.Limited, g.Uses, g.ExpiresAt = &schemas.ExactCall{ToolName: "Bash", Title: "make release"}, true, 1, now.Add(time.Hour)
 	})
 	given("denial", func(g *schemas.StandingAnswer) {
-		g.Effect, g.Call, g.Message = schemas.EffectDeny, &schemas.Call{ToolName: "Bash", Title: "rm -rf build"}, "use make clean"
+		g.Effect, g.Call, g.Message = schemas.EffectDeny, &schemas.ExactCall{ToolName: "Bash", Title: "rm -rf build"}, "use make clean"
 		g.CreatedAt, g.ExpiresAt = now, now.Add(10*time.Minute)
 	})
 	for _, width := range []int64{360, 768, 1440} {

@@ -258,7 +258,7 @@ func (e *Env) Stored(key string) bus.Entry {
 // Kept returns the keys of all stored records, also of the decided ones.
 func (e *Env) Kept() (keys []string) {
 	e.T.Helper()
-	e.NoError(e.Store.Records.Scan(e.Ctx, "", 0, func(r bus.Found) bool {
+	e.NoError(e.Store.Records.Scan(e.Ctx, "", 0, func(r bus.ScannedRecord) bool {
 		keys = append(keys, r.Key)
 		return true
 	}))

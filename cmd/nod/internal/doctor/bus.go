@@ -137,7 +137,7 @@ func channel(ctx context.Context, name string, err error, s *schemas.Settings, s
 		return wrong(check, "it cannot be reached from here: "+oneLine(err), "a service sees no variables of your shell: name secrets in files")
 	}
 	if store != nil {
-		workers, err := store.Presence.Keys(ctx, "worker."+name+".*")
+		workers, err := store.Presence.LiveKeys(ctx, "worker."+name+".*")
 		if err != nil {
 			return failed(check, err)
 		}

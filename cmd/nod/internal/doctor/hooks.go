@@ -163,7 +163,7 @@ func (h *hostCheck) ran(since time.Time) Finding {
 	case at.IsZero() || at.Before(since):
 		return note(h.check, h.host.Agent+" has not run the hook since it was installed", "have it do something that it asks about; if this stays, start it again, as it reads its settings when it starts")
 	}
-	what := fmt.Sprintf("%s ran the hook %s ago; the hook", h.host.Agent, schemas.Roughly(time.Since(at)))
+	what := fmt.Sprintf("%s ran the hook %s ago; the hook", h.host.Agent, schemas.FormatRoughly(time.Since(at)))
 	return versions(h.check, what, version, h.Version, "nod install "+h.host.Name)
 }
 
