@@ -198,7 +198,7 @@ func TestOwnReplyStopsWhatRightsCannot(t *testing.T) {
 
 // A worker can still direct the server's replies and its own prompts to subjects that an
 // engine or agent handles. These messages never have the type that the handler expects.
-func TestWhatAWorkerReflectsInEdgeIsNoMessageOfNods(t *testing.T) {
+func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
 	g := startLayout(t, asShipped)
 	engine, tg := g.jetstream(asEngineStore), g.as(asTg)
 	for _, target := range []struct {

@@ -335,7 +335,7 @@ func TestAPromptThatCannotBeShownIsSaidAtOnce(t *testing.T) {
 	require.Contains(t, n.Text, "blocked by the user")
 }
 
-func TestNobodyToShowItToIsRefusedAtOnce(t *testing.T) {
+func TestARequestWithoutAWorkerIsRefusedAtOnce(t *testing.T) {
 	r := newRig(t)
 	_, err := r.asker.Submit(r.ctx, schemas.Request{
 		SessionID: "S", Kind: schemas.KindToolCall, Title: "Bash", ToolName: "Bash",
@@ -346,7 +346,7 @@ func TestNobodyToShowItToIsRefusedAtOnce(t *testing.T) {
 
 // A request for permissions ends at once if the last route cannot show it. Any other
 // request stays pending for viewers.
-func TestAPermissionThatNobodyCanBeShownEndsAtOnce(t *testing.T) {
+func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 	r, p := newRig(t), newPager()
 	p.fail = func(schemas.Prompt) error {
 		return &people.Error{Unreachable: true, Err: errors.New("switched off")}

@@ -11,7 +11,7 @@ import (
 
 // An engine reports that it obeys a freeze once every request that was checked against older
 // freezes has its reply.
-func TestAFreezeIsObeyedWhenWhatWasJudgedBeforeIsOver(t *testing.T) {
+func TestAFreezeIsObeyedOnceEarlierRequestsHaveTheirReply(t *testing.T) {
 	var b freezeState
 	at := func(revision uint64) {
 		cacheReading(&b.watchedCache, frozenKey, reading[schemas.FreezeState]{schemas.FreezeState{Revision: revision}, revision, time.Now()})

@@ -203,7 +203,7 @@ func TestAnswersAreNotStretched(t *testing.T) {
 
 // A rule for cd does not allow a line if its other commands then run in a directory that nod
 // does not know.
-func TestRulesHoldWhereNodCanFollow(t *testing.T) {
+func TestRulesNeedAKnownDirectory(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Bash(cd:*)", "Bash(pushd:*)", "Bash(popd:*)", "Bash(make:*)"}})
 		for c, want := range map[string]policy.Effect{"cd src && make x": policy.Allow, "cd /tmp && make x": policy.Ask, "cd -P /tmp && make x": policy.Ask, "cd - && make x": policy.Ask, "cd -P /etc && cat shadow": policy.Ask, "pushd /etc && cat shadow": policy.Ask, "popd; make x": policy.Ask} {
@@ -214,7 +214,7 @@ func TestRulesHoldWhereNodCanFollow(t *testing.T) {
 
 // An answer does not cover a command that reads a pipe or a file, because that input may be
 // the code that runs.
-func TestAnswersAreNotFed(t *testing.T) {
+func TestAnswersDoNotCoverInput(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, c := range []string{"python3 < x.py", "echo 'print(1)' | python3", "patch -p1 < a.patch", "cat a.patch | git apply", "ls && cat x | node | head", "make x < a"} {
 		assert.Empty(t, p.Remember(bash(t, c)), c)

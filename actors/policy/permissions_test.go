@@ -83,7 +83,7 @@ func TestPermissionTags(t *testing.T) {
 	}
 }
 
-func TestWhatASetCovers(t *testing.T) {
+func TestWhatPermissionsCover(t *testing.T) {
 	set := schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/src", "/etc/hosts"}, WriteDirs: []string{"/out"}}
 	everything := schemas.SessionPermissions{WriteDirs: []string{"/"}, Network: true}
 	for _, c := range []struct {

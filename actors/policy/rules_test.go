@@ -155,7 +155,7 @@ func TestLayers(t *testing.T) {
 
 // A host may name one project for a whole session: the deny and ask rules for the directory
 // in which a call is made still apply to it.
-func TestLayersOfWhereACallIs(t *testing.T) {
+func TestLayersOfTheCallsDirectory(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Write", "Bash(make:*)"}},
 			schemas.PolicyLayer{Match: schemas.PolicyMatch{Projects: []string{"/srv/prod/**"}}, Permissions: schemas.Rules{Deny: []string{"Write", "Bash(cat:*)", "Read(*.sql)", "Bash(make:*)"}}},

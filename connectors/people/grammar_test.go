@@ -133,7 +133,7 @@ func TestNewCode(t *testing.T) {
 	assert.Equal(t, 5, tries, "taken codes are not given again")
 }
 
-func TestAgain(t *testing.T) {
+func TestNotUnderstood(t *testing.T) {
 	assert.Equal(t, "Nothing is waiting for you.", NotUnderstood(nil))
 	assert.Equal(t, "I did not understand that, and nothing changed. Answer yes 7F3K or no 7F3K.", NotUnderstood([]string{"7F3K"}))
 	assert.Contains(t, NotUnderstood([]string{"7F3K", "8G4M"}), "2 requests are waiting (7F3K, 8G4M)")

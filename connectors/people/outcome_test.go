@@ -151,12 +151,12 @@ func TestRefusal(t *testing.T) {
 	assert.Equal(t, NotConfirmed, Refusal(schemas.Errorf(schemas.CodeInternal, "secret"), at1421))
 }
 
-func TestAlready(t *testing.T) {
+func TestAlreadyDecided(t *testing.T) {
 	assert.Equal(t, "Nothing left to do: Bob denied this on the web at 14:21.",
 		AlreadyDecided(decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), ""), at1421))
 }
 
-func TestShort(t *testing.T) {
+func TestShortDuration(t *testing.T) {
 	assert.Equal(t, "6 d", shortDuration(7*24*time.Hour-time.Second))
 	assert.Equal(t, "90 s", shortDuration(90*time.Second))
 }

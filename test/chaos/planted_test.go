@@ -324,7 +324,7 @@ func TestEachPlantedViolationIsFound(t *testing.T) {
 }
 
 // Histories that keep all promises pass all checks.
-func TestWhatKeepsItsPromisesPasses(t *testing.T) {
+func TestHistoriesWithoutViolationsPass(t *testing.T) {
 	for what, plant := range map[string]func(*scene){
 		"a plain call": func(s *scene) { s.plainly("a", "g", 1) },
 		"two calls on a word about two": func(s *scene) {

@@ -158,7 +158,7 @@ func TestStoppingIsClean(t *testing.T) {
 }
 
 // If nod cannot start, it prints an error of one line that names the remedy.
-func TestWhatKeepsItFromStarting(t *testing.T) {
+func TestWhyNodDoesNotStart(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
@@ -224,7 +224,7 @@ func TestUpSaysWhatOtherCommandsNeed(t *testing.T) {
 }
 
 // The exit codes and outputs on which scripts rely.
-func TestWhatScriptsGoBy(t *testing.T) {
+func TestExitCodesForScripts(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()

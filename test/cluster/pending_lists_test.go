@@ -63,7 +63,7 @@ func firedAndHeld(e *rig.Env, ask func(id string) *rig.Question) (key string) {
 
 // A hanging engine holds the fired timer of a request. The request is still listed as
 // pending, and a freeze denies it.
-func TestWhatAStoppedEngineHoldsIsPendingAndFrozen(t *testing.T) {
+func TestATimerHeldByAStoppedEngineIsPendingAndFrozen(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -82,7 +82,7 @@ func TestWhatAStoppedEngineHoldsIsPendingAndFrozen(t *testing.T) {
 
 // A hanging engine holds the fired timer of a request. The request still ends when the host
 // reports the end of its session.
-func TestWhatAStoppedEngineHoldsEndsWhenTheHostGoesOn(t *testing.T) {
+func TestATimerHeldByAStoppedEngineEndsWithItsHost(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")

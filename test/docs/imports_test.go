@@ -140,7 +140,7 @@ func TestTheClientBringsNoActors(t *testing.T) {
 	}
 }
 
-func TestNoPackageIsADrawer(t *testing.T) {
+func TestNoPackageIsNamedUtil(t *testing.T) {
 	for _, p := range packages(t) {
 		require.NotContains(t, []string{"util", "utils", "common", "helpers", "types", "misc"}, path.Base(p.ImportPath), p.ImportPath)
 	}

@@ -224,7 +224,7 @@ func headings(t *testing.T, name string) (all []string) {
 }
 
 // Every nod command in a shell block of a page exists and has the flags that the page uses.
-func TestReadmeNamesRealCommands(t *testing.T) {
+func TestPagesNameRealCommands(t *testing.T) {
 	m := rig.NewMachine(t)
 	checked := map[string]int{}
 	for _, page := range pages(t) {

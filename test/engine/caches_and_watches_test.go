@@ -59,7 +59,7 @@ func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 
 // A session belongs to the first agent that sends a request in it, not to an agent that only
 // names it in a request of another session.
-func TestANobodysSessionThatWasLookedAtIsWhoseAsksFirst(t *testing.T) {
+func TestASessionBelongsToTheFirstAgentThatAsksInIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ben := env.Agent("ada"), env.Agent("ben")

@@ -135,7 +135,7 @@ func TestAnApprovalIsUsedByOne(t *testing.T) {
 
 // After a denial, or once its approval is revoked, a detached call leaves no approval: the
 // next identical call needs a person again.
-func TestADetachedCallIsNotAllowedByItself(t *testing.T) {
+func TestADeniedOrRevokedDetachedCallLeavesNoApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")

@@ -73,7 +73,7 @@ func TestRequestsOfOneSessionNeverTouchEachOther(t *testing.T) {
 
 // Each of these answers is refused and changes nothing. A person to whom a request was not
 // routed gets the same refusal as for an unknown id.
-func TestWhatIsNoAnswerChangesNothing(t *testing.T) {
+func TestARefusedAnswerChangesNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
 		s.Settings = strings.Replace(rig.Everybody, `"user_id": "bob"}`, `"user_id": "bob"}, {"connector": "tg", "user_id": "1001"}`, 1)
@@ -136,7 +136,7 @@ func TestASessionBelongsToWhoFirstAsksInIt(t *testing.T) {
 	q.Ends(schemas.Allowed)
 }
 
-func TestWhatNobodyMayAnswerIsUndeliverableAtOnce(t *testing.T) {
+func TestARequestWithoutAnApproverIsUndeliverable(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = `{"approvers": {"people": []}}` })
 	ada := env.Agent("ada")

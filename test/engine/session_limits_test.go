@@ -29,7 +29,7 @@ func TestASessionHasSoManyRequestsOpen(t *testing.T) {
 }
 
 // Other sessions may share at most 256 grants with one session.
-func TestASessionIsGivenSoMuchByOthers(t *testing.T) {
+func TestASessionTakesAtMost256SharedGrants(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")

@@ -140,9 +140,9 @@ func TestTheHostsRulesAreTakenOver(t *testing.T) {
 	}}, after["policies"])
 }
 
-// TestInstallSaysOnlyWhatIsSo: nod install prints about which calls the host asks nod, and in
+// TestInstallNamesWhenNodIsAsked: nod install prints about which calls the host asks nod, and in
 // which cases it asks about none. nod doctor runs the hook with a test call.
-func TestInstallSaysOnlyWhatIsSo(t *testing.T) {
+func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()

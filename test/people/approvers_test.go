@@ -78,7 +78,7 @@ func TestASecondDeviceIsRequired(t *testing.T) {
 
 // If the settings name no approver, nod up and each command that needs an approver report
 // it.
-func TestWhoeverLetsNobodyInIsTold(t *testing.T) {
+func TestApproversWithoutAnyoneAreRefused(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	require.NoError(t, os.WriteFile(filepath.Join(m.Dir, "settings.json"), []byte(`{"approvers": {"people": []}}`), 0o600))

@@ -307,7 +307,7 @@ func TestARefusedChangeOfApproversIsTakenBack(t *testing.T) {
 }
 
 // An approver who may decide only some requests may freeze all agents, and may not thaw them.
-func TestAThawTakesWhoDecidesAboutEverything(t *testing.T) {
+func TestAThawNeedsAnApproverOfEverything(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt })
 	bob := schemas.From{UserID: "bob"}

@@ -12,7 +12,7 @@ import (
 
 // On the phone, an approver can get a link that logs in to the web inbox once. A user who
 // has no web identity, or is no approver, gets no link.
-func TestAPassFromThePhoneLetsInOnce(t *testing.T) {
+func TestALoginLinkFromThePhoneWorksOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
 		s.Settings = `{"connectors": {"web": {"public_url": "https://nod.example.com"}}, "approvers": {"people": [

@@ -132,7 +132,7 @@ func loggedGrants(e *rig.Env) map[string]int {
 
 // If an engine dies after it has stored a decision and before it has stored the grant, every
 // later call that returns the decision stores the grant first.
-func TestTheGrantIsThereWhenTheDecisionIsTold(t *testing.T) {
+func TestTheGrantIsStoredBeforeItsDecisionIsReturned(t *testing.T) {
 	t.Parallel()
 	for how, tells := range map[string]func(*rig.Env, *rig.Agent) schemas.Decision{
 		"asked again": func(_ *rig.Env, ada *rig.Agent) schemas.Decision { return ada.Gets(rig.Shell("S", "1", "npm test")) },

@@ -47,7 +47,7 @@ func ended(e *rig.Env) map[string]bool {
 
 // A grant is revoked while an engine shares it, and the revoke looks for shared grants before
 // the new one is stored: then the other session does not have the new grant either.
-func TestWhatIsSharedOfAGrantThatIsRevokedMeanwhileIsNotHeld(t *testing.T) {
+func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
 	wire := env.Wire()

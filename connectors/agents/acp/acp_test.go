@@ -14,10 +14,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// TestOnlyAnAllowIsHeardAsOne: the agent gets an option that allows ("yes", "always") only if
+// TestDecisionsBecomeOptions: the agent gets an option that allows ("yes", "always") only if
 // the decision allows the request. A rule's allow that fits none of the agent's options is
 // left to the editor.
-func TestOnlyAnAllowIsHeardAsOne(t *testing.T) {
+func TestDecisionsBecomeOptions(t *testing.T) {
 	rule := func(d schemas.Decision) schemas.Decision {
 		d.By = schemas.By{Kind: schemas.ByPolicy, Name: "allow X"}
 		return d
@@ -255,9 +255,9 @@ func TestAHugeLine(t *testing.T) {
 	assert.Empty(t, toEditor)
 }
 
-// TestKnownCalls: a permission request gets the tool's name and kind from earlier updates
+// TestRequestUsesEarlierUpdates: a permission request gets the tool's name and kind from earlier updates
 // about its call, until the call is complete.
-func TestKnownCalls(t *testing.T) {
+func TestRequestUsesEarlierUpdates(t *testing.T) {
 	r := start(t, acp.Options{})
 	update := func(fields string) {
 		line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"toolCallId":"call-s",` + fields + `}}}`

@@ -47,9 +47,9 @@ func TestAnIdThatIsUsedTwice(t *testing.T) {
 	assert.Empty(t, toAgent)
 }
 
-// TestALateAnswerIsToNothingElse: an agent reuses the id of a request that the editor was shown
+// TestALateEditorAnswerIsDropped: an agent reuses the id of a request that the editor was shown
 // and has not answered. The editor's late yes is dropped; it does not answer the new request.
-func TestALateAnswerIsToNothingElse(t *testing.T) {
+func TestALateEditorAnswerIsDropped(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
 	r.agent.says(t, request("1", "s", "ls"))
 	r.editor.hears(t)
@@ -76,9 +76,9 @@ func TestALateAnswerIsToNothingElse(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsToNoQuestionEither: the editor's late answer is also dropped if only the
+// TestALateEditorAnswerToAQuestionIsDropped: the editor's late answer is also dropped if only the
 // editor could answer the new request with that id; the new request is refused.
-func TestALateAnswerIsToNoQuestionEither(t *testing.T) {
+func TestALateEditorAnswerToAQuestionIsDropped(t *testing.T) {
 	for name, again := range map[string]string{
 		"a question":  strings.Replace(request("1", "s", "ls"), `"kind":"execute"`, `"kind":"switch_mode"`, 1),
 		"nod is down": request("1", "s", "ls"),

@@ -55,7 +55,7 @@ func TestAStoppedGeminiWithdraws(t *testing.T) {
 // A call that is allowed after the user stopped Gemini CLI never runs, and the hook
 // reports that to nod. A stop before the call, or a line that only resembles the line of
 // a stop, does not count.
-func TestWhatAStoppedGeminiWasAllowedIsTold(t *testing.T) {
+func TestAllowAfterStopIsReported(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"stopped":     {cancelledLine},
 		"not stopped": {`{"type":"user","content":"Request cancelled."}` + "\n", "Request cancelled.\n"},
@@ -83,7 +83,7 @@ type brokenStdout struct{}
 func (brokenStdout) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
 // The hook reports to nod an allow that it could not write to stdout, but not a denial.
-func TestAnAllowThatNobodyReadIsTold(t *testing.T) {
+func TestUnwrittenAllowIsReported(t *testing.T) {
 	for outcome, told := range map[schemas.Outcome]int{schemas.Allowed: 1, schemas.Denied: 0} {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: outcome})}
 		exit := hook.Run(t.Context(), hook.ClaudeCode(), strings.NewReader(preToolCall), brokenStdout{}, nod.connect, hook.Options{})

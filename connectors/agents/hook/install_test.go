@@ -344,8 +344,8 @@ func TestDryRunShowsTheChange(t *testing.T) {
 `, change.Diff())
 }
 
-// TestDiffIsOne: patch(1) applies the diff and produces the new file.
-func TestDiffIsOne(t *testing.T) {
+// TestDiffAppliesWithPatch: patch(1) applies the diff and produces the new file.
+func TestDiffAppliesWithPatch(t *testing.T) {
 	if _, err := exec.LookPath("patch"); err != nil {
 		t.Skip("patch is not installed")
 	}

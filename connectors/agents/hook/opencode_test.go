@@ -92,7 +92,7 @@ func TestOpenCodeLeavesTheUsersOwnSetting(t *testing.T) {
 
 // Uninstalling removes nod's setting from a reformatted file, too, unless a comment stands
 // beside the setting.
-func TestOpenCodeIsTakenOutWhereItWasMoved(t *testing.T) {
+func TestUninstallFromReformattedFile(t *testing.T) {
 	for before, after := range map[string]string{
 		"{\"model\":\"a/b\",\n\"permission\":" + openCodeBlock + "}":                    "{\"model\":\"a/b\"}",
 		"{\"model\":\"a/b\", // mine\n\"permission\":" + openCodeBlock + "}":            "",

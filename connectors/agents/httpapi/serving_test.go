@@ -91,7 +91,7 @@ func TestWhereItMayListen(t *testing.T) {
 
 // A request that comes through a proxy on this machine does not count as a request from this
 // machine.
-func TestBehindAProxyNobodyIsHere(t *testing.T) {
+func TestProxiedCallerIsNotLocal(t *testing.T) {
 	asked := make(chan schemas.Request, 1)
 	r := fake(t, func(o *httpapi.Options) {
 		o.BehindProxy, o.PublicURL, o.Host, o.User = true, "https://nod.example.com", "devbox", "ann"

@@ -18,7 +18,7 @@ import (
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
 // The server refuses requests that a web page could send, and requests without the token.
-func TestWhoMayNotComeIn(t *testing.T) {
+func TestRefusedHTTPRequests(t *testing.T) {
 	n := fake(func(context.Context, schemas.Request) (schemas.Decision, error) {
 		t.Error("nod was asked")
 		return schemas.Decision{}, nil
@@ -84,7 +84,7 @@ func TestWhoMayNotComeIn(t *testing.T) {
 	}
 }
 
-func TestATokenMustBeOne(t *testing.T) {
+func TestInvalidTokens(t *testing.T) {
 	for _, bad := range []string{"", "short", "two words of some length", "  \n"} {
 		_, err := serve(t, fake(nil), mcp.Options{}).Handler(mcp.HTTPOptions{Token: bad})
 		assert.Error(t, err, bad)

@@ -9,7 +9,7 @@ import (
 
 // At most maxCallers callers have a rate of their own; further callers share one rate. An
 // idle caller is dropped for a new one.
-func TestNoCrowdOfCallersIsRemembered(t *testing.T) {
+func TestRememberedCallersAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newLimits(1e-6, 1)
 	for i := range maxCallers {

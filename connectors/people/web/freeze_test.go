@@ -15,7 +15,7 @@ import (
 
 // A freeze takes two clicks, denies the pending requests and shows on every page. Without
 // a channel on a second device, a thaw is possible on the page too.
-func TestTheBrakeOnThePage(t *testing.T) {
+func TestFreezeOnThePage(t *testing.T) {
 	r := start(t)
 	request := r.asks("S", "one", `{"to":"production"}`)
 	p := r.visits("ann", 1024, 768)

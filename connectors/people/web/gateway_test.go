@@ -92,7 +92,7 @@ func TestAnAnswerCountsAndEverybodyHearsIt(t *testing.T) {
 	r.Contains(late.Payload.Text, "Nothing changed: Ann denied this")
 }
 
-func TestWhatIsNoAnswerIsSaidAndChangesNothing(t *testing.T) {
+func TestInvalidAnswersAreRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	s := r.opens("ann")

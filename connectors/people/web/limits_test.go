@@ -23,7 +23,7 @@ const pace = 10
 
 // Too many requests without a session block no session, and too many requests of one
 // session block no other session.
-func TestAStrangersFloodKeepsNobodyOut(t *testing.T) {
+func TestAFloodBlocksNoOtherCaller(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	r.web.Pace(pace)

@@ -52,7 +52,7 @@ func TestARestartEndsNoSessionAndRevivesNoLink(t *testing.T) {
 	r.Equal(http.StatusNoContent, r.does("POST", "/login", `{"token":"`+token+`"}`).status)
 }
 
-func TestWhoIsNoSessionIsNobody(t *testing.T) {
+func TestForgedSessionsAreRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	session, link := r.login("ann"), r.token("ann")
@@ -143,7 +143,7 @@ func TestWhereItMayListen(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsSaid(t *testing.T) {
+func TestAnotherPortIfTheRequestedOneIsInUse(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

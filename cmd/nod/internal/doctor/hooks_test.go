@@ -100,7 +100,7 @@ func TestHooksOfProjects(t *testing.T) {
 
 // The doctor makes a test call of each hook, and reports an old hook that lets
 // calls run once nod is gone.
-func TestGatesAreTried(t *testing.T) {
+func TestHooksAreProbed(t *testing.T) {
 	h := newHome(t)
 	change := h.install(hook.Gemini(), hook.InstallOptions{Program: h.program("nod", "")})
 	says(t, h.findings(), OK, "a test call was refused, as it must be")

@@ -38,7 +38,7 @@ func swept(t *testing.T, dir string, err error) (keys []string) {
 
 // A sweep leaves a waiting hook alone, and reports a dead one until the report
 // succeeds.
-func TestAHookThatIsKilledIsTold(t *testing.T) {
+func TestAHookThatIsKilledIsReported(t *testing.T) {
 	dir := t.TempDir()
 	require.Empty(t, swept(t, dir, nil), "nobody ever waited")
 	over, err := hookwait.Hold(dir, "S", "waits")
@@ -65,7 +65,7 @@ func TestAHookThatIsKilledIsTold(t *testing.T) {
 }
 
 // A sweep does not report a file that contains no request's key.
-func TestOtherFilesAreNotTold(t *testing.T) {
+func TestOtherFilesAreNotReported(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(hookwait.Dir(dir), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(hookwait.Dir(dir), "x"), []byte("../etc"), 0o600))

@@ -55,7 +55,7 @@ func TestATraceIsLeftWhereAHookIsRemembered(t *testing.T) {
 	assert.Equal(t, "0.4.1", version)
 }
 
-func TestADamagedListIsSaid(t *testing.T) {
+func TestADamagedListIsReported(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, installs.Remember(dir, installs.Install{Agent: "codex", Path: "/a"}, true))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "hooks", "installed.json"), []byte("{"), 0o600))

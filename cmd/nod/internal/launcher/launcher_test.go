@@ -89,7 +89,7 @@ func TestTheLauncherOutlivesAnUpgrade(t *testing.T) {
 
 // Repair fixes a launcher whose nod is gone. It does not change a working launcher, and
 // does not make a missing one.
-func TestMend(t *testing.T) {
+func TestRepair(t *testing.T) {
 	dir, data := root(t), root(t)
 	first, second := installed(t, filepath.Join(dir, "1", "nod")), installed(t, filepath.Join(dir, "2", "nod"))
 	run(t, second, "mend", data, "")

@@ -109,7 +109,7 @@ func TestSystemdLife(t *testing.T) {
 
 // If systemd is not installed, or has no session for the user, Install still writes
 // the service file, and its error lists the commands for the user to run.
-func TestTheSystemCannotBeTold(t *testing.T) {
+func TestServiceManagerUnreachable(t *testing.T) {
 	for name, prepare := range map[string]func(*machine){
 		"no systemd": func(*machine) {},
 		"no session": func(m *machine) {
