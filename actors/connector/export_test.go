@@ -10,3 +10,21 @@ import (
 func (w *Worker) Deliver(ctx context.Context, p schemas.Prompt) error {
 	return w.newAttempt(p).deliver(ctx)
 }
+
+// Waits reports whether the outcome of a request waits for its recipient's lane, alone: no
+// other version of the request's prompt waits.
+func (w *Worker) Waits(recipient, session, pendingID string) bool {
+	w.turns.mu.Lock()
+	defer w.turns.mu.Unlock()
+	q := w.turns.of[recipient]
+	if q == nil {
+		return false
+	}
+	var versions []promptJob
+	for _, j := range q.jobs[session] {
+		if p, isPrompt := j.(promptJob); isPrompt && p.prompt.PendingID == pendingID {
+			versions = append(versions, p)
+		}
+	}
+	return len(versions) == 1 && versions[0].prompt.Decision != nil
+}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/bus"
 )
 
 // turnQueue holds the jobs that wait for their recipient's lane. A lane runs one job at a
@@ -37,6 +38,33 @@ func (t *turnQueue) put(recipient, session string, j actors.Job) {
 		l.sessions = append(l.sessions, session)
 	}
 	l.jobs[session] = append(l.jobs[session], j)
+}
+
+// supersede lets a newer version of a prompt take the place of an older one that waits, and
+// returns the delivery that is no longer needed: that of the older version. found is false
+// if no other version of the prompt waits; then the job must be put. Without it, each
+// version of a prompt would take a turn, and a channel that falls behind would show versions
+// that are outdated long since.
+func (t *turnQueue) supersede(j promptJob) (needless *bus.Delivery, found bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.of[j.prompt.Recipient]
+	if q == nil {
+		return nil, false
+	}
+	waiting := q.jobs[j.prompt.SessionID]
+	for i, w := range waiting {
+		old, isPrompt := w.(promptJob)
+		switch {
+		case !isPrompt || old.prompt.PendingID != j.prompt.PendingID:
+		case old.prompt.Revision < j.prompt.Revision:
+			waiting[i] = j
+			return old.delivery, true
+		case old.prompt.Revision > j.prompt.Revision:
+			return j.delivery, true
+		}
+	}
+	return nil, false
 }
 
 // next removes and returns the recipient's next job. The recipient must have a job.

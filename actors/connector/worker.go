@@ -154,7 +154,12 @@ func (w *Worker) accept(d *bus.Delivery) {
 		d.Refuse()
 		return
 	}
-	w.send(&p, promptJob{w.newAttempt(p), d})
+	job := promptJob{w.newAttempt(p), d}
+	if needless, found := w.turns.supersede(job); found {
+		needless.Done()
+		return
+	}
+	w.send(&p, job)
 }
 
 // send queues a job in the lane of the prompt's recipient, in the turn of its session.

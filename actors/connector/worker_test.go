@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -101,9 +102,14 @@ func newRigFor(t *testing.T, people string) *rig {
 
 // work starts a worker and returns its stop.
 func (r *rig) work(c people.Carrier) (stop func()) {
+	_, stop = r.startWorker(c)
+	return stop
+}
+
+func (r *rig) startWorker(c people.Carrier) (w *connector.Worker, stop func()) {
 	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
 	require.NoError(r.t, err)
-	w, err := connector.Work(r.ctx, r.sys, conn, "pager", c, slog.New(slog.DiscardHandler))
+	w, err = connector.Work(r.ctx, r.sys, conn, "pager", c, slog.New(slog.DiscardHandler))
 	require.NoError(r.t, err)
 	var once sync.Once
 	stop = func() {
@@ -113,7 +119,7 @@ func (r *rig) work(c people.Carrier) (stop func()) {
 		})
 	}
 	r.t.Cleanup(stop)
-	return stop
+	return w, stop
 }
 
 func (r *rig) ask() *bus.OpenRequest { return r.asks("rm -rf build") }
@@ -178,6 +184,32 @@ func TestAPromptIsCarriedAnsweredAndSettled(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, said, heard)
 	require.Equal(t, said, *r.wait(p.ended).Decision)
+}
+
+// While a channel is slow, the versions of a waiting prompt do not queue up: the newest one
+// takes the turn, and a request that has ended before its turn is not shown at all.
+func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
+	r, p := newRig(t), newPager()
+	slow := make(chan struct{})
+	p.fail = func(q schemas.Prompt) error {
+		if strings.Contains(string(q.Request.ActionDetails), "first") {
+			<-slow
+		}
+		return nil
+	}
+	w, _ := r.startWorker(p)
+	release := sync.OnceFunc(func() { close(slow) })
+	t.Cleanup(release) // before the worker's stop, which waits for the channel
+	r.asks("rm first")
+	ended := r.asks("rm second").Receipt
+	last := r.asks("rm third").Receipt
+	_, err := r.asker.Withdraw(r.ctx, ended.SessionID, ended.PendingID, "changed its mind")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return w.Waits("ann@example.org", ended.SessionID, ended.PendingID) }, 20*time.Second, time.Millisecond)
+	release()
+	require.Contains(t, string(r.wait(p.sent).Request.ActionDetails), "first")
+	require.Equal(t, last.PendingID, r.wait(p.sent).PendingID)
+	require.Empty(t, p.ended)
 }
 
 // A message that shows the outcome is changed again if the host reports that the call ended
