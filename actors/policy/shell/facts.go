@@ -31,6 +31,10 @@ type Facts struct {
 // Incomplete.
 const maxFacts = 400
 
+// maxOperands limits the operands of a wrapper, such as sudo, that are read as the beginning
+// of the command that it runs. A line with more is Incomplete.
+const maxOperands = 64
+
 // maxText is the number of bytes of an unparsable line that are searched.
 const maxText = 4 << 10
 
@@ -169,10 +173,16 @@ func (f *Facts) addArgv(argv []string) {
 	if !commands.Entry(commands.ProgramName(argv[0])).Wraps {
 		return
 	}
+	operands := 0
 	for i := 1; i < len(argv); i++ {
-		if !strings.HasPrefix(argv[i], "-") && !strings.Contains(argv[i], "=") {
-			f.addOne(argv[i:])
+		if strings.HasPrefix(argv[i], "-") || strings.Contains(argv[i], "=") {
+			continue
 		}
+		if operands++; operands > maxOperands {
+			f.Incomplete = true
+			return
+		}
+		f.addOne(argv[i:])
 	}
 }
 
