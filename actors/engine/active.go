@@ -28,15 +28,15 @@ const (
 
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
-// activityBuffer collects the foreground sessions whose last activity is to be stored. If the
-// previous request of an agent came from another session, the activity is always added, so
-// that the store has the two sessions in the right order.
+// activityBuffer collects foreground sessions whose last activity is to be stored, each at
+// most every activeEvery. But if the agent's previous request came from another session, the
+// session is always added, so that the store has the two sessions in the right order.
 type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
 	added map[string]time.Time       // by key, when the session was last added
-	last  map[string]string          // by agent, the last key written; absent if another engine may have written since
+	last  map[string]string          // by agent, the key of the session added last; absent if another engine may since have written another session's key
 	due   map[string]schemas.Session // by key, the sessions to store
 }
 

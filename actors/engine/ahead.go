@@ -24,7 +24,7 @@ const (
 
 // listing identifies the requests that a query lists.
 type listing struct {
-	session string // empty lists all sessions
+	session string // empty: all sessions
 	decided bool
 }
 
@@ -37,8 +37,8 @@ type scanCache struct {
 	by map[listing]aheadScan
 }
 
-// aheadScan holds the records of a listing with revisions above after, up to the last one
-// that the scan found, in the order of their revisions.
+// aheadScan holds all records of a listing that a scan has found, in the order of their
+// revisions. The scan began after the revision in after.
 type aheadScan struct {
 	after uint64
 	found []bus.ScannedRecord

@@ -55,8 +55,8 @@ func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	}
 }
 
-// obeyed returns the revision of the freezes that every decision from now on obeys: the
-// oldest one against which a request in progress was checked, or else the current one.
+// obeyed returns the revision of the freezes that every decision from now on obeys: the oldest
+// revision against which a request in progress is checked, or else the current one.
 func (b *freezeState) obeyed() uint64 {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -139,8 +139,9 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 	return stored, nil
 }
 
-// storeFreeze stores the freeze z. With thaw it removes the freeze of the same agent or
-// session, or all freezes if z names neither; NOT_FOUND if there is none to remove.
+// storeFreeze stores the freeze z. If thaw is true, it instead removes the freeze of the same
+// agent or session, or all freezes if z names neither; NOT_FOUND means that there is no such
+// freeze.
 func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
 	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
 	for {

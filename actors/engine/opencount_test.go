@@ -52,7 +52,7 @@ func (c *countedSession) asks(t *testing.T) int {
 }
 
 // Each request to a small session counts the questions. Requests to a crowded session share
-// one count a second: it includes the questions that this engine adds at once, and those of
+// one count a second. This count includes questions of this engine at once, and questions of
 // other engines after a second.
 func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -80,8 +80,8 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 	})
 }
 
-// If a cached count was used and the session has become small, or cannot be counted, dispersed
-// is called within a second.
+// If a cached count was used and the session has become small, or cannot be counted, shrank is
+// called within a second.
 func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 	for name, err := range map[string]error{"small": nil, "not counted": errors.New("no leader")} {
 		t.Run(name, func(t *testing.T) {

@@ -28,15 +28,15 @@ func (e *effects) takeVersion(d *bus.Delivery) {
 
 // handleVersion publishes and stores the effects of a record's version, at least once: it
 // informs the agent, then viewers, then carriers, then the log. A newer version has its own
-// delivery, and another engine may handle that first. Every message has the version's
-// revision, so that receivers ignore messages of older versions.
+// delivery, which another engine may handle first. Every message contains the version's
+// revision, so that receivers can ignore older versions.
 func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
 	prompt, err := e.life.promptOf(entry)
 	if err != nil {
 		return err
 	}
-	if rec.Joined != "" { // the agent and the carriers get versions of the question's record instead
+	if rec.Joined != "" { // the agent and the carriers get the versions of the record that this request has joined
 		if rec.Terminal() {
 			err = e.life.view(prompt)
 		}
@@ -77,7 +77,7 @@ func (e *recordLife) view(p schemas.Prompt) error {
 // carriers may show it by now.
 func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
-		return nil // an approver at the session goes first, or earlier questions do; or the request ended before it was shown
+		return nil // an approver at the session or earlier questions go first, or the request ended before phones and chats showed it
 	}
 	for _, r := range rec.Routes {
 		if schemas.IsViewer(r.Connector) || r.Failed {
@@ -92,9 +92,9 @@ func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt 
 	return nil
 }
 
-// logVersion logs that a request was asked or, once it has ended, its decision. The deadline
-// and the decision's id in the log entry's id distinguish requests that have used the same
-// pending_id over time.
+// logVersion logs that a request was asked or, once it has ended, its decision. Requests may
+// use the same pending_id one after another, so the log entry's id also contains the deadline
+// or the decision's id.
 func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
@@ -245,7 +245,7 @@ func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Eve
 		return err
 	}
 	_, err := e.store.Records.Update(ctx, entry)
-	return err // after ErrMoved, the timer is delivered again
+	return err // after ErrMoved, the queue delivers the timer again
 }
 
 // errRearmed requests another delivery of a fired timer.

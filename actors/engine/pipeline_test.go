@@ -58,7 +58,7 @@ func newStageBench(t *testing.T, settings, command string) *stageBench {
 	return b
 }
 
-// runs runs one stage and keeps its verdict, as runStages does.
+// runs runs one stage and stores its verdict in the request's state, as runStages does.
 func (b *stageBench) runs(name string) result {
 	b.t.Helper()
 	i := slices.IndexFunc(stages, func(st stage) bool { return st.name == name })

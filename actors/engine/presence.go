@@ -58,9 +58,9 @@ func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session
 	return nil
 }
 
-// lock returns the input lock of the session that shows the request, or nil if no client
-// holds it. That is the request's own session or, for a background session, the foreground
-// session.
+// lock returns the input lock of the session that shows the request: the request's own session
+// or, for a background session, the foreground session. It returns nil if no client holds the
+// lock.
 func (s *askState) lock() *schemas.Lock {
 	if s.plan.foreground.session != "" {
 		return s.plan.foreground.lock
@@ -80,8 +80,8 @@ func (s *askState) approverPresent() bool {
 	return i >= 0 && mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk)
 }
 
-// updateLock renews or ends the client's lease, applies its operation to the lock, and returns
-// the lock. After ErrMoved the caller has to repeat it.
+// updateLock renews or ends the client's lease, applies the operation in p to the lock, and
+// returns the lock. If it returns ErrMoved, the caller must call it again.
 func (e *connectors) updateLock(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
 	if err := e.renewClient(ctx, p, mine); err != nil {
 		return mine, err
