@@ -11,8 +11,8 @@ import (
 type Job interface {
 	// Run does the work. ctx ends early if Lanes.Stop runs out of time.
 	Run(ctx context.Context)
-	// Failed is called if Run panics, with the value of the panic. If a caller waits for
-	// the job's result, Failed replies to it.
+	// Failed is called if Run panics, with the value of the panic. If a caller waits for the
+	// job's result, Failed replies to the caller.
 	Failed(reason any)
 }
 

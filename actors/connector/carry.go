@@ -67,7 +67,7 @@ func retryUntil(p *schemas.Prompt) time.Time {
 }
 
 // finish acknowledges the delivery after a success. After a failure it requests another
-// delivery until retryUntil, and then gives up and reports the failure.
+// delivery, until the time that retryUntil returns; then it gives up and reports the failure.
 func (q promptJob) finish(ctx context.Context, err error) {
 	if err == nil {
 		q.delivery.Done()
@@ -91,7 +91,7 @@ func (q promptJob) finish(ctx context.Context, err error) {
 		q.delivery.Again(wait)
 		return
 	}
-	if q.prompt.Decision != nil { // not reported: only a question can be undeliverable
+	if q.prompt.Decision != nil { // a failed outcome is not reported: only a question can be undeliverable
 		q.log.Warn("connector: an outcome was not shown", "key", q.prompt.Key(), "error", err)
 		q.delivery.Done()
 		return
@@ -161,8 +161,8 @@ func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Sho
 	return shown, err
 }
 
-// keepClaim runs call, and renews the claim until call returns. A renewal never brings back
-// a claim that has ended; endClaim reports such a loss.
+// keepClaim runs call, and renews the claim until call returns. A renewal never brings back a
+// claim that has ended; endClaim then reports that the claim is lost.
 func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})
@@ -237,8 +237,8 @@ func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 		return err
 	}
 	// Another worker may have shown the outcome before this change arrived; the change has
-	// then put the buttons back. Only this worker knows of its change, so it checks this
-	// even if the attempt's time is up.
+	// then put the buttons back. Only this worker knows of its change, so this worker checks
+	// the entry even if the attempt's time is up.
 	ctx = c.recording
 	lost, err := c.record(ctx, shown)
 	if err != nil || !lost {

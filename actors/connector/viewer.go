@@ -87,8 +87,8 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	return v, nil
 }
 
-// due reports whether the pending requests must be read again although the connection did
-// not break: views are also lost while servers cannot reach each other.
+// due reports whether the pending requests must be read again although the connection did not
+// break: messages to viewers are also lost while servers cannot reach each other.
 func (v *Viewer) due() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -152,7 +152,7 @@ func (v *Viewer) pendingKeys() map[string]bool {
 
 func (v *Viewer) onView(m bus.Message) {
 	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.isKnown(schemas.Key(key[0], key[1]), m.Revision) {
-		return // most views arrive twice: the outbox repeats them
+		return // most messages arrive twice: the outbox repeats those of the engine
 	}
 	var p schemas.Prompt
 	if err := schemas.Load(m.Data, &p); err != nil {

@@ -69,8 +69,8 @@ func (n *activityBuffer) take() []schemas.Session {
 }
 
 // changed handles the broker's report that a key was written. If another engine has written
-// the activity of another session of an agent, this engine no longer knows the order in the
-// store, and adds the agent's next activity in any case.
+// the activity of another session of an agent, this engine no longer knows which of the
+// agent's sessions was stored last, and adds the agent's next activity in any case.
 func (n *activityBuffer) changed(key string, _ uint64) {
 	name, ok := strings.CutPrefix(key, "active.")
 	if !ok {

@@ -62,7 +62,8 @@ func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Scanned
 	return slices.Clone(rest[:n]), len(rest) > n
 }
 
-// keep caches the records that a scan which began after a revision has found.
+// keep caches found, the records of a listing that a scan has found. after is the revision at
+// which the scan began.
 func (a *scanCache) keep(l listing, after uint64, found []bus.ScannedRecord) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 )
 
 // announce publishes the decision of each decided call of a question to its agent. An agent
-// that misses the message gets the decision when it asks again. For a detached call nothing
-// is published: an approval of it is for a request that the agent has yet to send.
+// that misses the message gets the decision when it asks again. For a detached call nothing is
+// published, because the agent no longer waits: an approval counts when the agent asks again.
 func (e *recordLife) announce(entry bus.Entry) error {
 	for i := range entry.Record.Waiters {
 		w := &entry.Record.Waiters[i]
@@ -30,9 +30,9 @@ func (e *recordLife) announce(entry bus.Entry) error {
 	return nil
 }
 
-// publish sends a decision that this engine has just stored to its agents and the viewers.
-// The outbox sends both messages again, but perhaps much later if the broker has faults. A
-// failure is therefore only logged.
+// publish sends a decision that this engine has just stored to the agent and the viewers. The
+// outbox sends both messages again, but perhaps much later if the broker has faults. A failure
+// is therefore only logged.
 func (e *recordLife) publish(entry bus.Entry) {
 	err := e.announce(entry)
 	prompt, perr := e.promptOf(entry)

@@ -56,7 +56,7 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 	}
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
-	c.afterReply(leave) // a freeze counts as obeyed once no allow that was checked against older freezes can still be sent
+	c.afterReply(leave) // a freeze counts as obeyed only after all replies that were checked against older freezes
 	if err := e.check(ctx, s); err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// broker simulates a broker whose clock is ahead of this machine's clock, to test clock. A
-// test can set this machine's clock.
+// broker tests the type clock: it simulates a broker whose clock is ahead of this machine's
+// clock, which the test can set.
 type broker struct {
 	*require.Assertions
 	clock

@@ -55,7 +55,7 @@ func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision
 		return e.replyMoved(ctx, s, func(revision uint64) (schemas.RequestReply, error) { return e.askPerson(ctx, c, s, revision) })
 	}
 	entry := s.plan.entry
-	if entry.Record.Joined == "" { // if it has joined a question, the outbox sends the question to the viewers instead
+	if entry.Record.Joined == "" { // if the request has joined a question, the outbox sends that question to the viewers instead
 		c.afterReply(func() { e.viewNew(entry, s.request) })
 	}
 	return receipt(entry, &s.request), nil
@@ -129,8 +129,9 @@ func (e *intake) storePending(ctx context.Context, s *askState) (result, error) 
 	return result{outcome: ask}, err
 }
 
-// maxReaches bounds, in bytes, the reaches in a record, so that the record still fits into
-// one message after any answer is added.
+// maxReaches bounds, in bytes, the reaches in a record: the rules and permissions that an
+// answer may allow beyond the call. The record must still fit into one message after any
+// answer is added.
 const maxReaches = 64 << 10
 
 // withinSize returns the reaches, or nil if they are larger than maxReaches. An answer to a

@@ -98,7 +98,7 @@ type base struct {
 	prompts *bus.Prompts
 
 	records  *actors.Lanes // one lane per record: requests, answers, withdrawals, fired timers
-	sessions *actors.Lanes // one lane per call: all other calls
+	sessions *actors.Lanes // one lane per call: all calls that do not name a request
 	outbox   *actors.Lanes // one lane per record: the effects of its newest version
 
 	settings     settings

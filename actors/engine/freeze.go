@@ -37,7 +37,8 @@ func (b *freezeState) now() *freezeSnapshot {
 }
 
 // enter returns the freezes to check a request against. The caller must call leave once the
-// request has its reply, so that no further allow by these freezes can be sent.
+// request has its reply: no allow that was checked against these freezes can be sent after
+// that.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.checks.Lock()
 	defer b.checks.Unlock()

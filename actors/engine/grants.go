@@ -119,8 +119,8 @@ func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) 
 	return page, nil
 }
 
-// revoke ends a grant and the grants shared from it, and replies once that is stored: later
-// requests are checked without them. A carrier gets NOT_FOUND for a grant that its person
+// revoke ends a grant and the grants shared from it. It replies once this is stored, so later
+// requests are checked without them. A carrier gets NOT_FOUND for a grant that its recipient
 // may not undo.
 func (e *holdings) revoke(ctx context.Context, c *caller, r *schemas.Revoke) (schemas.Grants, error) {
 	by, userID := c.name, ""

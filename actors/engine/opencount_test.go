@@ -61,8 +61,8 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 			require.Equal(t, want, c.asks(t))
 		}
 		c.sees(func() {
-			require.Equal(t, 3, c.counts) // two while the session was small, and one when it was crowded
-			c.open += 5000                // on another engine
+			require.Equal(t, 3, c.counts) // two counts while the session was small, and one when it was crowded
+			c.open += 5000                // questions that another engine adds
 		})
 		time.Sleep(countedFor)
 		synctest.Wait()
@@ -71,7 +71,7 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 		time.Sleep(2 * countedFor)
 		synctest.Wait()
 		c.mu.Lock()
-		require.Empty(t, c.by) // forgotten, since no request came
+		require.Empty(t, c.by) // the count was forgotten, because no request came
 		c.mu.Unlock()
 		c.sees(func() {
 			require.Zero(t, c.dispersals)

@@ -236,9 +236,9 @@ func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	return e.life.step(ctx, entry, releaseAt(&entry.Record, entry.Record.NextEvent.At))
 }
 
-// step sets a question's next event. The timer is armed before the record is written: if
-// the engine stops in between, the record still has the old event, and when that is handled
-// again, step is repeated.
+// step sets a question's next event. The timer is armed before the record is written: if the
+// engine stops in between, the record still has the old event. When the old event is handled
+// again, step is called again.
 func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
 	entry.Record.NextEvent = &next
 	if err := e.rearm(ctx, entry); err != nil {

@@ -119,7 +119,7 @@ type askState struct {
 	held        entitlements      // read before the stage permissions
 	attendance  attendance        // read before the stage permissions
 	permissions permissionsResult // set by the stage permissions
-	callAnswer  *standingEntry    // read before the stage denial; nil if there is none
+	callAnswer  *standingEntry    // the standing answer about this call, read before the stage denial; nil if there is none
 	plan        promptPlan        // set by the stages of the phase asking
 }
 

@@ -38,8 +38,9 @@ func (e *connectors) presence(ctx context.Context, c *caller, p *schemas.Presenc
 	}
 }
 
-// mayLock returns FORBIDDEN if the settings let a person decide no request of the session's
-// agent. Limits by project, host and risk depend on the request: see approverPresent.
+// mayLock returns FORBIDDEN if the settings do not let a person decide any request of the
+// session's agent. Limits by project, host and risk depend on the request: see
+// approverPresent.
 func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session string) error {
 	if len(who.For.Agents) == 0 {
 		return nil
@@ -68,8 +69,8 @@ func (s *askState) lock() *schemas.Lock {
 	return s.attendance.lock
 }
 
-// approverPresent reports whether the holder of the lock may decide about the request.
-// Any other person at the session cannot answer the request.
+// approverPresent reports whether the holder of the lock may decide about the request. A
+// person who may not decide does not count, because they cannot answer the request.
 func (s *askState) approverPresent() bool {
 	lock := s.lock()
 	if lock == nil {

@@ -64,9 +64,9 @@ func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	return nil
 }
 
-// noRecord reports whether err means that a record is missing or unreadable. No answer can
-// allow the request of an unreadable record; the outbox logs it, and it must not stop the
-// handling of other records.
+// noRecord reports whether err means that a record is missing or unreadable. The outbox logs
+// an unreadable record. Its request cannot be allowed, and must not stop the handling of other
+// records.
 func noRecord(err error) bool {
 	return errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrUnreadable)
 }

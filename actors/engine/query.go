@@ -18,7 +18,7 @@ import (
 // costs the broker a consumer, so few large pages are cheaper than many small ones.
 const pageSize = 500
 
-// readAtOnce bounds the records that are read at the same time.
+// readAtOnce bounds the number of records that are read at the same time.
 const readAtOnce = 32
 
 // showSettings replies with the settings and the freezes in force.

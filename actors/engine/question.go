@@ -233,7 +233,7 @@ func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter, as str
 }
 
 // keepTimer changes a question's deadline and next event to fit its waiters, and arms the
-// timer for that event. The caller then writes the record.
+// timer for the event that comes first. The caller then writes the record.
 func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	rec := &entry.Record
 	extendDeadline(rec)

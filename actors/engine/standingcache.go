@@ -129,7 +129,8 @@ func (s *standingCache) owner(owner string) *ownerAnswers {
 	return o
 }
 
-// stored caches an answer as it is in the store now; a nil entry means that it is gone.
+// stored caches an answer as it is in the store now; a nil entry means that the answer is
+// gone.
 func (s *standingCache) stored(owner, id string, entry *standingEntry, revision uint64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

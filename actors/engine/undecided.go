@@ -20,7 +20,7 @@ func (e *base) eachUndecided(ctx context.Context, session string, f func(key str
 	for i := range errs {
 		work.Go(func() {
 			for key := range keys {
-				if err := f(key); err != nil && errs[i] == nil { // the first error is enough
+				if err := f(key); err != nil && errs[i] == nil { // the first error of each goroutine is enough
 					errs[i] = err
 				}
 			}
