@@ -298,7 +298,7 @@ func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string,
 }
 
 // SpendLoginCode marks as used a code that the web inbox has signed itself. nod keeps the mark
-// until the code expires, at the time until. If several callers mark the same code, only one
+// until the code expires; until is that time. If several callers mark the same code, only one
 // of them gets first == true.
 func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})

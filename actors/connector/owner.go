@@ -43,10 +43,10 @@ func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64
 	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
-// Pair opens a pairing on the connector whose name is in on; a person then sends the code
-// there. If code is empty, Pair instead returns the open pairing; its From is the identity
-// that has sent the code, or nil until the code arrives. NOT_FOUND means that the pairing has
-// ended.
+// Pair opens a pairing on a connector, where a person then sends the code. on is the
+// connector's name. If code is empty, Pair instead returns the open pairing; its From is the
+// identity that has sent the code, or nil until the code arrives. NOT_FOUND means that the
+// pairing has ended.
 func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
 	var p schemas.Pairing
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)

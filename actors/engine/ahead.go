@@ -38,7 +38,7 @@ type scanCache struct {
 }
 
 // aheadScan holds all records of a listing that a scan has found, in the order of their
-// revisions. The scan began after the revision in after.
+// revisions. after is the revision at which the scan began.
 type aheadScan struct {
 	after uint64
 	found []bus.ScannedRecord

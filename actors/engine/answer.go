@@ -200,7 +200,7 @@ func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schema
 }
 
 // timeoutAt returns the time limit, in seconds, of the record's first open call whose deadline
-// is not after the time at.
+// has come; at is the broker's time.
 func timeoutAt(rec *schemas.Record, at time.Time) int {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && !w.Deadline.After(at) {

@@ -113,7 +113,8 @@ func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 }
 
 // storePending stores the request, as a waiter of a pending question or as a question of its
-// own. Its outcome is ask, or goOn if the request's key already has a record.
+// own. Its outcome is ask. If the request's key already has a record, it stores nothing, and
+// its outcome is goOn.
 func (e *intake) storePending(ctx context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	next := s.plan.next
@@ -144,10 +145,10 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent returns the first event of a request. If the request is routed to phones or
-// chats, an approver holds the input lock, and the time notify is before the deadline, the
-// event is at notify: phones and chats then show the request. Otherwise the event is the
-// deadline.
+// firstEvent returns the first event of a request. notify is the time at which phones and
+// chats show a request if an approver is at the session. It is the event if the request is
+// routed to phones or chats, an approver holds the input lock, and the deadline is later.
+// Otherwise the event is the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {

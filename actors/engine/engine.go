@@ -34,10 +34,10 @@ type Options struct {
 	// Own lists files of nod's own that are not in the usual places. The policy denies
 	// agents to write them.
 	Own []string
-	// Channels describe the settings of the people connectors that this engine knows. It
-	// refuses settings that name any other connector. If another engine that knows such a
-	// connector stores such settings, this engine keeps its earlier settings, and cannot be
-	// started again.
+	// Channels describe the settings of the people connectors that this engine knows. The
+	// engine refuses settings that name any other connector. If another engine knows that
+	// connector and stores such settings, this engine keeps its earlier settings; after a
+	// stop it cannot be started again.
 	Channels []schemas.ChannelSettings
 	// Projects reads the rules of projects on this machine; nil means that they have none.
 	Projects ProjectRules

@@ -16,8 +16,8 @@ import (
 // frozenKey is the key of permission_settings under which the freezes are stored.
 const frozenKey = "frozen"
 
-// freezeState holds the freezes in force on this engine, which are the newest that it has
-// read, and counts the requests that are being checked against them.
+// freezeState holds the newest freezes that this engine has read, which are in force on it,
+// and counts the requests that are being checked against them.
 type freezeState struct {
 	watchedCache[schemas.FreezeState]
 

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// countedSession is an openCounts for one session, whose number of questions the test sets.
-// It records how often they were counted.
+// countedSession is an openCounts for one session. The test sets the number of the session's
+// questions. countedSession records how often the questions were counted.
 type countedSession struct {
 	openCounts
 	watches sync.WaitGroup

@@ -118,8 +118,8 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 	return err
 }
 
-// ownDecision returns the decision about the entry's own request, which may end before the
-// question's other waiters. It returns nil if the request is pending.
+// ownDecision returns the decision about the request under the entry's key, or nil if the
+// request is pending. It may end before the other waiters of its question.
 func ownDecision(entry *bus.Entry) *schemas.Decision {
 	if entry.Record.Joined != "" {
 		return entry.Record.Decision
@@ -127,8 +127,8 @@ func ownDecision(entry *bus.Entry) *schemas.Decision {
 	return entry.Record.Verdict(ownID(entry))
 }
 
-// ownDeadline returns the deadline of the entry's own request. The record's deadline may be
-// that of a later waiter.
+// ownDeadline returns the deadline of the request under the entry's key. The record's deadline
+// may be that of a later waiter.
 func ownDeadline(entry *bus.Entry) time.Time {
 	if w := entry.Record.Waiter(ownID(entry)); w != nil {
 		return w.Deadline
@@ -189,8 +189,9 @@ func (e *effects) takeDue(d *bus.Delivery) {
 	e.records.Send(fired.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleTimer(ctx, fired) }})
 }
 
-// handleTimer handles a fired timer. If the timer was armed for the record's next event, that
-// event is handled, whatever this machine's clock says. Otherwise the timer is armed again.
+// handleTimer handles a fired timer of a pending record. If the timer was armed for the
+// record's next event, or for the first deadline of a waiter, that event is handled, whatever
+// this machine's clock says. Otherwise the timer is armed again.
 func (e *effects) handleTimer(ctx context.Context, fired bus.FiredTimer) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {

@@ -93,7 +93,7 @@ func (e *intake) checkPermissions(ctx context.Context, s *askState) (result, err
 // checkCallPermissions compares a tool call with the session's permissions. In a managed
 // session a person is asked about a call that the permissions do not cover, even if the policy
 // allows it. A call that they cover is allowed if the policy allows it; if the policy asks
-// about it, the stage grants decides. Deny and ask rules, and the checks of secrets and of
+// about it, the stage "grants" decides. Deny and ask rules, and the checks of secrets and of
 // nod's own files, outrank the permissions.
 func (e *intake) checkCallPermissions(s *askState) result {
 	if s.rules.policy == nil {

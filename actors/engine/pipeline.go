@@ -114,13 +114,13 @@ type askState struct {
 	managed  bool             // the session has permissions of its own, according to this engine's cache
 	verdict  policy.Verdict   // the verdict of the stages so far
 
-	frozen      *schemas.Freeze   // set by the stage frozen: the freeze that denies the request
-	rules       rulesResult       // set by the stage rules
-	held        entitlements      // read before the stage permissions
-	attendance  attendance        // read before the stage permissions
-	permissions permissionsResult // set by the stage permissions
-	callAnswer  *standingEntry    // the standing answer about this call, read before the stage denial; nil if there is none
-	plan        promptPlan        // set by the stages of the phase asking
+	frozen      *schemas.Freeze   // set by the stage "frozen": the freeze that denies the request
+	rules       rulesResult       // set by the stage "rules"
+	held        entitlements      // read before the stage "permissions"
+	attendance  attendance        // read before the stage "permissions"
+	permissions permissionsResult // set by the stage "permissions"
+	callAnswer  *standingEntry    // the standing answer about this call, read before the stage "denial"; nil if there is none
+	plan        promptPlan        // set by the stages of the last phase
 }
 
 // rulesResult is the result of the policy.

@@ -39,10 +39,10 @@ func createdAt(rec *schemas.Record) time.Time {
 	return at.Add(-time.Duration(wait) * time.Second)
 }
 
-// releaseAt returns the next event of a question that stays held back after its turn was
-// checked at the time looked. The event is another check when the question's waiting time has
-// doubled, or its deadline if that comes first. It adds up to half of the wait, different for
-// each question, so that the checks of many questions do not coincide.
+// releaseAt returns the next event of a question that stays held back; looked is the time at
+// which its turn was checked. The event is another check when the question's waiting time has
+// doubled, or its deadline if that comes first. releaseAt adds up to half of the wait,
+// different for each question, so that the checks of many questions do not coincide.
 func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	wait := min(max(looked.Sub(createdAt(rec)), releaseFirst), releaseLast)
 	if share, err := strconv.ParseUint(rec.Digest[:min(4, len(rec.Digest))], 16, 16); err == nil {
@@ -54,9 +54,9 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// unreachedEvent returns the next event of a request that is being decided, if that event is a
-// release or an escalation, and nil otherwise. If it is not nil, phones and chats have not
-// shown the request, and do not get its outcome.
+// unreachedEvent returns the next event of a request that is being decided, if phones and
+// chats would have shown the request at that event: a release or an escalation. They do not
+// get the outcome then. Otherwise it returns nil.
 func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
 		return next

@@ -50,7 +50,7 @@ type promptLine struct {
 
 	mu    sync.Mutex
 	left  map[string]bool // by key, the questions that have left the line since drop was last called; true: held back
-	busy  bool            // a goroutine processes the line, and will process the questions in left too
+	busy  bool            // a goroutine processes the line, and will process the questions in l.left too
 	front sync.Mutex
 
 	places   []linePlace // guarded by the lock front

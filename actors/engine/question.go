@@ -53,7 +53,7 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	return bus.QuestionToken(hex.EncodeToString(sum[:20])), nil
 }
 
-// waiterOf returns a waiter for the entry's own request.
+// waiterOf returns a waiter for the request under the entry's key.
 func waiterOf(entry *bus.Entry) schemas.Waiter {
 	rec := &entry.Record
 	return schemas.Waiter{PendingID: ownID(entry), Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}
@@ -86,7 +86,8 @@ func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, err
 	}
 }
 
-// asQuestion returns the entry changed into a question with only its own request as a waiter.
+// asQuestion returns the entry changed into a question, with the request under its key as the
+// only waiter.
 func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 	rec := &entry.Record
 	rec.Joined, rec.Waiters = "", []schemas.Waiter{waiterOf(&entry)}
@@ -226,7 +227,7 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 }
 
 // replacedDecision returns the decision that withdraws the detached waiter w, because the
-// agent has sent the same call again under another id, as.
+// agent has sent the same call again; as is the new id.
 func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)

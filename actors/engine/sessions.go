@@ -151,8 +151,8 @@ func applyChange(s *schemas.Session, change *schemas.SessionChange) error {
 	return nil
 }
 
-// cleanDirs checks dirs and returns them as a session stores them. It does not follow links:
-// the owner has to make sure that no part of a path is a link.
+// cleanDirs checks the paths in dirs and returns their shortest form, as a session stores
+// them. It does not follow links: the owner has to make sure that no part of a path is a link.
 func cleanDirs(field string, dirs []string) ([]string, error) {
 	clean := make([]string, len(dirs))
 	for i, dir := range dirs {

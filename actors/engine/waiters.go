@@ -31,8 +31,8 @@ func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 // decide ends a question. Each open waiter for which about returns true gets the decision d;
 // every other open waiter becomes a question of its own. Of concurrent decisions only one is
 // stored; each caller gets the entry with the stored decision, after its effects are stored.
-// Nothing is written if about returns true for no open waiter, or false for the question's own
-// request.
+// Nothing is written if about returns true for no open waiter, or false for the request that
+// opened the question, if that is still open.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -43,7 +43,7 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 		for i := range rec.Waiters {
 			switch w := &rec.Waiters[i]; {
 			case !w.Open():
-			case !about(w) && w.PendingID == ownID(next): // the question's own request cannot move to another question
+			case !about(w) && w.PendingID == ownID(next): // the request that opened the question cannot move to another one
 				return nil, nil
 			case !about(w):
 				w.SplitOff = true
@@ -72,7 +72,7 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 
 // endSome gives the decision d to each waiter for which about returns true. The other waiters
 // stay in the question; if none of them is open, the question ends. The pending_id in d must
-// be that of the question's own request.
+// be that of the request that opened the question.
 func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	last := false
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
@@ -107,7 +107,7 @@ func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.De
 	return entry, nil
 }
 
-// expire ends those waiters of a question whose deadlines have come by the broker's time at.
+// expire ends those waiters of a question whose deadlines have come; at is the broker's time.
 // If the question stays pending, expire arms the timer for the next event.
 func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
 	d, err := e.timeoutDecision(&entry.Record, at)
@@ -125,9 +125,9 @@ func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) 
 	return ended, e.rearm(ctx, withEarliestEvent(ended))
 }
 
-// endOverdue ends those waiters of a pending question whose deadlines have come by the
-// broker's time now. If this ends the question, endOverdue publishes the decision. It returns
-// the newest record.
+// endOverdue ends those waiters of a pending question whose deadlines have come; now is the
+// broker's time. If this ends the question, endOverdue publishes the decision. It returns the
+// newest record.
 func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
@@ -192,7 +192,7 @@ func (e *recordLife) remainingRetention(entry *bus.Entry) time.Duration {
 	return max(bus.Retention-e.clock.now().Sub(entry.Record.Decision.DecidedAt), time.Minute)
 }
 
-// ownID returns the pending_id of the entry's own request.
+// ownID returns the pending_id of the request under the entry's key.
 func ownID(entry *bus.Entry) string {
 	_, id := schemas.SplitKey(entry.Key)
 	return id

@@ -17,8 +17,8 @@ func cacheReading[T any](c *watchedCache[T], key string, r reading[T]) {
 }
 
 // storeOf returns a cache that gets the given readings, one after another, instead of reading
-// a store. If a reading has a function meanwhile, it is called while the reading is in
-// progress.
+// a store. The function in a reading's field meanwhile, if any, is called while the reading is
+// in progress.
 func storeOf(readings ...storedReading) *watchedCache[string] {
 	c := &watchedCache[string]{}
 	c.read = func(context.Context, string, *reading[string]) (string, uint64, error) {
