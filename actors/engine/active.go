@@ -30,7 +30,8 @@ func activeKey(agent, session string) string { return "active." + agent + "." + 
 
 // activityBuffer collects foreground sessions whose last activity is to be stored, each at
 // most every activeEvery. But if the agent's previous request came from another session, the
-// session is always added, so that the store has the two sessions in the right order.
+// session of the new request is always added, so that the store has the two sessions in the
+// right order.
 type activityBuffer struct {
 	storing sync.Mutex
 

@@ -146,9 +146,9 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 }
 
 // firstEvent returns the first event of a request. notify is the time at which phones and
-// chats show a request if an approver is at the session. It is the event if the request is
-// routed to phones or chats, an approver holds the input lock, and the deadline is later.
-// Otherwise the event is the deadline.
+// chats show a request if an approver is at the session. The event is at notify if the request
+// is routed to phones or chats, an approver holds the input lock, and the deadline is later
+// than notify. Otherwise the event is the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
@@ -225,8 +225,9 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 	return replyDecision(decided, s.key())
 }
 
-// resumeWaiting arms a question's timer if it is lost, and marks the request pendingID as no
-// longer detached, because its agent has sent it again. The returned question may be decided.
+// resumeWaiting arms a question's timer if the timer is lost, and marks the request with the
+// id pendingID as no longer detached, because its agent has sent the request again. The
+// returned question may be decided already.
 func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrLockHeld) {

@@ -31,8 +31,8 @@ type Options struct {
 	// home directory of its user. For a call from another host, the policy does not use Home
 	// and does not follow symbolic links.
 	Host, Home string
-	// Own lists files of nod's own that are not in the usual places. The policy denies
-	// agents to write them.
+	// Own lists further files and directories of nod, such as a data directory in an unusual
+	// place. The policy denies agents to write them.
 	Own []string
 	// Channels describe the settings of the people connectors that this engine knows. The
 	// engine refuses settings that name any other connector. If another engine knows that

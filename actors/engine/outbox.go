@@ -223,9 +223,9 @@ func (e *effects) handleEvent(ctx context.Context, entry bus.Entry, event schema
 	return nil
 }
 
-// escalate has phones and chats show a request, because the approver at the session has not
-// answered in time, or because a question that was held back may have its turn. If its turn
-// has not come, escalate schedules the next check.
+// escalate handles an event at which phones and chats may show a request: the approver at the
+// session has not answered in time, or a question that was held back may have its turn. If its
+// turn has not come, escalate schedules the next check.
 func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	now, err := e.itsTurn(ctx, entry)
 	if err != nil {

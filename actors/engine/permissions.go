@@ -39,8 +39,9 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	return all
 }
 
-// resolver returns the Resolver for the machine on which a request was made. For another
-// machine than this one, the Resolver fails, because the links there cannot be read.
+// resolver returns the policy.Resolver, which follows symbolic links, for the machine on which
+// a request was made. If that is not this machine, the Resolver fails, because the links there
+// cannot be read.
 func (e *intake) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
