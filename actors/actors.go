@@ -19,8 +19,8 @@ type System struct {
 	pool goroutinePool
 }
 
-// NewSystem starts an actor system that logs to log. It costs 11 ms and 2.8 MB: a process
-// that only asks should not start one.
+// NewSystem starts an actor system that logs to log. It costs 11 ms and 2.8 MB, so a process
+// that only sends requests should not start one.
 func NewSystem(log *slog.Logger) *System {
 	quiet := func(*actor.ActorSystem) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
 	return &System{sys: actor.NewActorSystem(actor.WithLoggerFactory(quiet)), log: log, pool: newGoroutinePool()}
@@ -39,7 +39,8 @@ func resume(log *slog.Logger) actor.SupervisorStrategy {
 	})
 }
 
-// atLeastWarn keeps the actor library's lower levels out of nod's log.
+// atLeastWarn drops the actor library's debug and info messages, so that nod's log contains
+// only its warnings and errors.
 type atLeastWarn struct{ slog.Handler }
 
 func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {

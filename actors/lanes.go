@@ -11,19 +11,19 @@ import (
 type Job interface {
 	// Run does the work. ctx ends early if Lanes.Stop runs out of time.
 	Run(ctx context.Context)
-	// Failed is called if Run panics, with the value of the panic. If a caller waits for
-	// the job's result, Failed replies to it.
+	// Failed is called if Run panics, with the value of the panic. If a caller waits for the
+	// job's result, Failed replies to the caller.
 	Failed(reason any)
 }
 
-// Lanes runs jobs: jobs with the same key one after another, in the order in which they
-// were sent, and jobs with different keys in parallel.
+// Lanes runs jobs: jobs with the same key one after another, in the order in which they were
+// sent, and jobs with different keys in parallel.
 //
 // Each key with open jobs, queued or running, has a child actor. The parent counts each
-// child's open jobs. At zero it keeps the child for another key, or stops it if maxIdle
-// children are kept: making a child costs about as much as handling its few messages. A
-// child must not stop itself when idle: the jobs that the parent sends to it before the
-// parent notices would be lost silently.
+// child's open jobs. When a child has none left, the parent keeps it for another key, or stops
+// it if maxIdle idle children are kept already. Making a child costs about as much as handling
+// its few messages. A child must not stop itself when idle: the jobs that the parent sends to
+// it before the parent notices would be lost silently.
 type Lanes struct {
 	sys    *System
 	pid    *actor.PID
@@ -78,7 +78,7 @@ func (l *Lanes) Stop(ctx context.Context) error {
 }
 
 // parent is the parent actor of a set of lanes: it passes jobs to the lanes and counts the
-// open ones.
+// open jobs of each lane.
 type parent struct {
 	sys     *System
 	ctx     context.Context

@@ -29,16 +29,15 @@ var errClaimed = errors.New("another worker has claimed it")
 
 // showAttempt is one attempt to show one prompt, or its outcome.
 //
-// Before it sends anything, the worker claims the prompt's entry in the bucket
-// shown_prompts, and renews the claim until the channel replies. A second worker sends
-// nothing while the claim lasts. If the worker dies while it sends, or never gets the
-// channel's reply, a message may exist that no worker can edit. The next message then says
-// that the prompt may have been sent before (Repeat), and so does every change of the next
-// message.
+// Before it sends anything, the worker claims the prompt's entry in the bucket shown_prompts,
+// and renews the claim until the channel replies. A second worker sends nothing while the
+// claim lasts. If the worker dies while it sends, or never gets the channel's reply, a message
+// may exist that no worker can edit. A later attempt then sends a second message. Every
+// version of the second message says that the prompt may have been sent before (Repeat).
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt
-	try    string // the attempt's id, which its claim carries
+	try    string // the attempt's id, which is also stored in its claim
 }
 
 func (w *Worker) newAttempt(p schemas.Prompt) showAttempt { return showAttempt{w, p, bus.NewID()} }
@@ -68,7 +67,7 @@ func retryUntil(p *schemas.Prompt) time.Time {
 }
 
 // finish acknowledges the delivery after a success. After a failure it requests another
-// delivery until retryUntil, and then gives up and reports the failure.
+// delivery, until the time that retryUntil returns; then it gives up and reports the failure.
 func (q promptJob) finish(ctx context.Context, err error) {
 	if err == nil {
 		q.delivery.Done()
@@ -92,7 +91,7 @@ func (q promptJob) finish(ctx context.Context, err error) {
 		q.delivery.Again(wait)
 		return
 	}
-	if q.prompt.Decision != nil { // not reported: only a question can be undeliverable
+	if q.prompt.Decision != nil { // a failed outcome is not reported: only a question can be undeliverable
 		q.log.Warn("connector: an outcome was not shown", "key", q.prompt.Key(), "error", err)
 		q.delivery.Done()
 		return
@@ -132,7 +131,7 @@ func (c showAttempt) show(ctx context.Context, shown schemas.Shown) error {
 	if err != nil {
 		return err
 	}
-	ctx = c.recording // outlives the attempt: without a stored Ref no worker can edit the message
+	ctx = c.recording // This context outlives the attempt: if the handle is not stored, no worker can edit the message.
 	lost, err := c.record(ctx, shown)
 	if err == nil && lost {
 		err = c.addMessage(ctx, shown.Ref)
@@ -162,8 +161,8 @@ func (c showAttempt) send(ctx context.Context, shown schemas.Shown) (schemas.Sho
 	return shown, err
 }
 
-// keepClaim runs call, and renews the claim until call returns. A renewal never brings back
-// a claim that has ended; endClaim reports such a loss.
+// keepClaim runs call, and renews the claim until call returns. A renewal never brings back a
+// claim that has ended; endClaim then reports that the claim is lost.
 func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})
@@ -238,8 +237,8 @@ func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 		return err
 	}
 	// Another worker may have shown the outcome before this change arrived; the change has
-	// then put the buttons back. Only this worker can find that out, so the check may take
-	// longer than the attempt.
+	// then put the buttons back. Only this worker knows of its change, so this worker checks
+	// the entry even if the attempt's time is up.
 	ctx = c.recording
 	lost, err := c.record(ctx, shown)
 	if err != nil || !lost {
@@ -306,13 +305,13 @@ func (c showAttempt) endClaim(ctx context.Context, shown schemas.Shown) (lost bo
 		if now.Claim == nil || now.Claim.Try != c.try {
 			return true, nil
 		}
-		shown.Entry, shown.Also = now.Entry, now.Also // the claim was renewed, or another worker's message was added
+		shown.Entry, shown.Also = now.Entry, now.Also // the entry has changed because the claim was renewed, or because another worker's message was added
 	}
 }
 
 // addMessage adds to the entry a message that this worker sent although another worker had
-// taken over, so that the outcome is shown in that message too. If the outcome has been
-// shown before, addMessage changes the message to the outcome at once.
+// taken over the claim, so that the outcome is shown in that message too. If the outcome is
+// already shown, addMessage changes the message to the outcome at once.
 func (c showAttempt) addMessage(ctx context.Context, ref string) error {
 	for {
 		now, err := c.desk.shownTo(ctx, &c.prompt)

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// stuck is a carrier whose chat with Ann does not reply until freed is closed.
+// stuck is a carrier whose chat with Ann does not reply until the test closes freed.
 type stuck struct {
 	*pager
 	entered chan struct{}

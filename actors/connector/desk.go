@@ -61,7 +61,7 @@ func (d *Desk) History(ctx context.Context, session string) ([]schemas.Prompt, e
 func (d *Desk) list(ctx context.Context, query string, q schemas.Query) ([]schemas.Prompt, error) {
 	q.Type = schemas.TypeQuery
 	var prompts []schemas.Prompt
-	place := map[string]int{} // the index in prompts, by key: a request that changes between two pages is on both
+	place := map[string]int{} // the index of each request in prompts, by key: a request that changes while the pages are read may be on two pages
 	for {
 		page, err := d.page(ctx, query, q)
 		if err != nil {
@@ -242,8 +242,8 @@ func (d *Desk) askShown(ctx context.Context, s schemas.Shown) (schemas.Shown, er
 	return stored, err
 }
 
-// setShown writes an entry if it is still at the revision s.Entry. CONFLICT means that it
-// has changed since it was read.
+// setShown writes the entry s if the stored entry is still at the revision s.Entry. Otherwise
+// the error is CONFLICT.
 func (d *Desk) setShown(ctx context.Context, s schemas.Shown) (schemas.Shown, error) {
 	s.Op = schemas.ShownSet
 	return d.askShown(ctx, s)
@@ -297,8 +297,9 @@ func (d *Desk) RedeemLoginCode(ctx context.Context, code string) (userID string,
 	return p.UserID, err
 }
 
-// SpendLoginCode marks as used a code that the web inbox has signed itself. nod stores the
-// mark until the code expires, at until. Only one of several callers gets first == true.
+// SpendLoginCode marks as used a code that the web inbox has signed itself. nod keeps the mark
+// until the code expires; until is that time. If several callers mark the same code, only one
+// of them gets first == true.
 func (d *Desk) SpendLoginCode(ctx context.Context, code string, until time.Time) (first bool, err error) {
 	p, err := d.loginCode(ctx, schemas.LoginCode{Op: schemas.SpendLoginCode, Code: code, Until: until, Try: bus.NewID()})
 	return err == nil && !p.Spent, err

@@ -72,8 +72,8 @@ func (l leftoverJob) Run(ctx context.Context) {
 
 func (leftoverJob) Failed(any) {}
 
-// unsettled returns a page of the decided requests that the connector's workers may still
-// show as pending.
+// unsettled returns a page of the decided requests that the connector's workers may still show
+// as pending. after is the Next of the previous page, or empty for the first page.
 func (d *Desk) unsettled(ctx context.Context, after string) (schemas.Page, error) {
 	var page schemas.Page
 	err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryUnsettled), schemas.Query{Type: schemas.TypeQuery, After: after, Limit: leftoversPage}, &page)

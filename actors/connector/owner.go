@@ -19,8 +19,8 @@ type Owner struct {
 // key.
 func NewOwner(c *bus.Conn, connector string) *Owner { return &Owner{c, connector} }
 
-// ApplySettings stores the content of a settings.json as the settings in force. If it is
-// refused, nothing changes.
+// ApplySettings stores the content of a settings.json as the settings in force. If nod refuses
+// the content, nothing changes.
 func (o *Owner) ApplySettings(ctx context.Context, data []byte) (schemas.SettingsState, error) {
 	var state schemas.SettingsState
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManageSettings), schemas.SettingsChange{Type: schemas.TypeSettingsChange, Settings: data}, &state)
@@ -43,9 +43,10 @@ func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64
 	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
-// Pair with a code opens a pairing on the connector named on, where a person then sends the
-// code. With an empty code, Pair returns the open pairing; its From is the identity that has
-// sent the code, or nil until the code arrives. NOT_FOUND means that the pairing has ended.
+// Pair opens a pairing on a connector, where a person then sends the code. on is the
+// connector's name. If code is empty, Pair instead returns the open pairing; its From is the
+// identity that has sent the code, or nil until the code arrives. NOT_FOUND means that the
+// pairing has ended.
 func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
 	var p schemas.Pairing
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)

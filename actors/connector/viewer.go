@@ -87,15 +87,15 @@ func View(ctx context.Context, sys *actors.System, conn *bus.Conn, connector str
 	return v, nil
 }
 
-// due reports whether the pending requests must be read again although the connection did
-// not break: views are also lost while servers cannot reach each other.
+// due reports whether the pending requests must be read again although the connection did not
+// break: messages to viewers are also lost while servers cannot reach each other.
 func (v *Viewer) due() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if time.Now().Before(v.next) {
 		return false
 	}
-	v.next = time.Now().Add(snapshotTimeout) // so that no second snapshot starts before this one has set next
+	v.next = time.Now().Add(snapshotTimeout) // so that no second snapshot starts before this snapshot has set v.next
 	return true
 }
 
@@ -111,8 +111,8 @@ func (v *Viewer) snapshot(ctx context.Context) {
 	v.next = time.Now().Add(untilSnapshot(pending, err))
 }
 
-// read enqueues all pending requests, and the outcomes of the requests that were last shown
-// as pending and are decided. It returns the number of pending requests.
+// read enqueues all pending requests, and the outcomes of the requests that were last shown as
+// pending but are decided by now. It returns the number of pending requests.
 func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 	ended := v.pendingKeys()
 	prompts, err := v.desk.Pending(ctx, schemas.Query{})
@@ -127,7 +127,7 @@ func (v *Viewer) read(ctx context.Context) (pending int, err error) {
 		session, id, _ := strings.Cut(key, ".")
 		p, _, err := v.desk.Show(ctx, session, id)
 		if errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
-			continue // its record is no longer kept
+			continue // the request's record is no longer kept
 		}
 		if err != nil {
 			return len(prompts), err
@@ -152,7 +152,7 @@ func (v *Viewer) pendingKeys() map[string]bool {
 
 func (v *Viewer) onView(m bus.Message) {
 	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.isKnown(schemas.Key(key[0], key[1]), m.Revision) {
-		return // most views arrive twice: the outbox repeats them
+		return // most messages arrive twice: the outbox repeats those of the engine
 	}
 	var p schemas.Prompt
 	if err := schemas.Load(m.Data, &p); err != nil {
@@ -178,8 +178,8 @@ func (j viewJob) Run(context.Context) {
 
 func (viewJob) Failed(any) {}
 
-// isKnown reports whether this version or a newer one was shown. It returns false if
-// revision is 0, because then the view's header names none.
+// isKnown reports whether this version of a request, or a newer one, was shown. It returns
+// false if revision is 0, because the message's header then contains no revision.
 func (v *Viewer) isKnown(key string, revision uint64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

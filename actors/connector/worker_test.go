@@ -100,7 +100,7 @@ func newRigFor(t *testing.T, people string) *rig {
 	return &rig{t, ctx, n, sys, asker}
 }
 
-// work starts a worker and returns its stop.
+// work starts a worker and returns a function that stops it.
 func (r *rig) work(c people.Carrier) (stop func()) {
 	_, stop = r.startWorker(c)
 	return stop
@@ -212,8 +212,8 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	require.Empty(t, p.ended)
 }
 
-// A message that shows the outcome is changed again if the host reports that the call ended
-// otherwise.
+// If the host reports that a call ended otherwise than decided, the message that shows the
+// outcome is changed again.
 func TestASettledMessageTellsHowTheCallEnded(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -246,8 +246,8 @@ func TestAnotherWorkerSettlesWhatOneHasShown(t *testing.T) {
 	require.Empty(t, p.sent, "shown once")
 }
 
-// A delayed engine sends an older version after the newest one: the worker sends no second
-// message, and the message with the outcome does not get its buttons back.
+// A delayed engine sends an older version of a prompt after the newest one: the worker sends
+// no second message, and the message with the outcome does not get its buttons back.
 func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
@@ -404,8 +404,9 @@ func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 	require.Equal(t, tool.PendingID, pending[0].PendingID)
 }
 
-// The time for an attempt runs out while its message is being sent: the message is stored
-// nevertheless, because only this worker has its handle.
+// The time for an attempt runs out while its message is being sent. The message's handle is
+// stored nevertheless, because only this worker knows it; the next attempt sends no second
+// message.
 func TestAMessageIsRecordedAlthoughTheTimeIsUp(t *testing.T) {
 	r, p := newRig(t), newPager()
 	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
@@ -424,7 +425,7 @@ func TestAMessageIsRecordedAlthoughTheTimeIsUp(t *testing.T) {
 	p.mu.Unlock()
 	delivered := w.Deliver(ctx, other)
 	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // the request was not routed to Bob
-	require.NoError(t, w.Deliver(r.ctx, other))                               // the queue delivers it again
+	require.NoError(t, w.Deliver(r.ctx, other))                               // as when the queue delivers the prompt again
 	r.wait(p.sent)
 	require.Empty(t, p.sent)
 }

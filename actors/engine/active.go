@@ -28,15 +28,16 @@ const (
 
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
-// activityBuffer collects the foreground sessions whose last activity is to be stored. If the
-// previous request of an agent came from another session, the activity is always added, so
-// that the store has the two sessions in the right order.
+// activityBuffer collects foreground sessions whose last activity is to be stored, each at
+// most every activeEvery. But if the agent's previous request came from another session, the
+// session of the new request is always added, so that the store has the two sessions in the
+// right order.
 type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
 	added map[string]time.Time       // by key, when the session was last added
-	last  map[string]string          // by agent, the last key written; absent if another engine may have written since
+	last  map[string]string          // by agent, the key of the session added last; absent if another engine may since have written another session's key
 	due   map[string]schemas.Session // by key, the sessions to store
 }
 
@@ -69,8 +70,8 @@ func (n *activityBuffer) take() []schemas.Session {
 }
 
 // changed handles the broker's report that a key was written. If another engine has written
-// the activity of another session of an agent, this engine no longer knows the order in the
-// store, and adds the agent's next activity in any case.
+// the activity of another session of an agent, this engine no longer knows which of the
+// agent's sessions was stored last, and adds the agent's next activity in any case.
 func (n *activityBuffer) changed(key string, _ uint64) {
 	name, ok := strings.CutPrefix(key, "active.")
 	if !ok {

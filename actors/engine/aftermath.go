@@ -16,9 +16,9 @@ const (
 	agentHadGoneOn        = "the agent had gone on"
 )
 
-// addAftermath adds an aftermath of a decided call to the record of its question, at most
-// once for each call and kind, and returns the record. The decision stays as it is. If the
-// record under the key is now of another request, addAftermath changes nothing.
+// addAftermath adds an aftermath of a decided call to the record of its question, at most once
+// for each call and kind, and returns the record. The decision stays as it is. If the key's
+// record now belongs to another request, addAftermath changes nothing.
 func (e *recordLife) addAftermath(ctx context.Context, entry bus.Entry, a schemas.Aftermath) (bus.Entry, error) {
 	decided := entry.Record.Verdict(a.PendingID)
 	if decided == nil {
@@ -61,9 +61,9 @@ func (e *recordLife) ranAftermath(id string) schemas.Aftermath {
 	return schemas.Aftermath{PendingID: id, Kind: schemas.AftermathRan, Reason: answeredAtTheTerminal, At: e.clock.now()}
 }
 
-// recordRanAnyway records that the host ran a call although its request was denied, timed
-// out or was withdrawn: the call's user had allowed it at the terminal before. It records
-// this only if exactly one question about such a call was pending when the call began.
+// recordRanAnyway records that the host ran a call although its request was denied, timed out
+// or was withdrawn: the user had meanwhile allowed the call at the terminal. It records this
+// only if exactly one question about such a call was pending when the call began.
 func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	began := e.clock.now().Add(-time.Duration(*p.RanMillis) * time.Millisecond)
 	ended, err := e.store.Records.ChangedSince(ctx, p.SessionID, began)
@@ -99,8 +99,9 @@ func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *sche
 	return []string{id}, err
 }
 
-// allowedBeside reports whether the same call was allowed under another id since the
-// entry's request was created: the host may then have run the call by that allow.
+// allowedBeside reports whether nod has allowed the same call under another id since the
+// entry's request was created. The host may then have run the call because of that other
+// request.
 func (e *withdrawals) allowedBeside(ctx context.Context, entry bus.Entry, agent string, p *schemas.HostResolved, same string) (bool, error) {
 	others, err := e.store.Records.ChangedSince(ctx, p.SessionID, createdAt(&entry.Record))
 	if err != nil {
@@ -137,9 +138,9 @@ func questionOf(entry *bus.Entry) string {
 	return cmp.Or(entry.Record.Joined, ownID(entry))
 }
 
-// withdrawAbandoned withdraws a request if the process that asked is gone. If the request
-// was already allowed, its record gets the aftermath that the call never ran. ids is empty
-// if neither was done.
+// withdrawAbandoned withdraws a request if the process that sent it is gone. If the request
+// was already allowed, its record gets the aftermath that the call never ran. ids is empty if
+// neither was done.
 func (e *withdrawals) withdrawAbandoned(ctx context.Context, agent string, p *schemas.HostResolved) (ids []string, err error) {
 	entry, err := e.store.Records.Get(ctx, schemas.Key(p.SessionID, p.PendingID))
 	if noRecord(err) || err == nil && entry.Record.Agent != agent {

@@ -24,7 +24,7 @@ const (
 
 // listing identifies the requests that a query lists.
 type listing struct {
-	session string // empty lists all sessions
+	session string // empty: all sessions
 	decided bool
 }
 
@@ -37,8 +37,8 @@ type scanCache struct {
 	by map[listing]aheadScan
 }
 
-// aheadScan holds the records of a listing with revisions above after, up to the last one
-// that the scan found, in the order of their revisions.
+// aheadScan holds all records of a listing that a scan has found, in the order of their
+// revisions. after is the revision at which the scan began.
 type aheadScan struct {
 	after uint64
 	found []bus.ScannedRecord
@@ -62,7 +62,8 @@ func (a *scanCache) page(l listing, after uint64, limit int) (page []bus.Scanned
 	return slices.Clone(rest[:n]), len(rest) > n
 }
 
-// keep caches the records that a scan which began after a revision has found.
+// keep caches found, the records of a listing that a scan has found. after is the revision at
+// which the scan began.
 func (a *scanCache) keep(l listing, after uint64, found []bus.ScannedRecord) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

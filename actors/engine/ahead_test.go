@@ -33,7 +33,7 @@ func TestPagesAreMadeOfWhatWasFoundAhead(t *testing.T) {
 		}
 		page(10, 2, true, 11, 13)
 		page(13, 1, true, 17)
-		page(12, 2, true, 13, 17) // as if 13 had not fitted on the page before
+		page(12, 2, true, 13, 17) // from the cursor of a page that had no room left for record 13
 		page(13, 2, false, 17, 19)
 		page(19, 2, false)
 		page(20, 2, false) // after the last cached record

@@ -12,9 +12,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// aliveFor is how long an engine counts as running after its last sign of life. A freeze
-// need not wait for an engine after that: aliveFor is longer than staleAfter, after which an
-// engine that is cut off from the store allows nothing without a person.
+// aliveFor is how long an engine counts as running after its last sign of life. After that, a
+// freeze need not wait for the engine: aliveFor is longer than staleAfter, and an engine that
+// is cut off from the store for staleAfter allows nothing without a person.
 const aliveFor = 20 * time.Second
 
 // leaveWithin bounds how long a stopping engine tries to remove its sign of life.

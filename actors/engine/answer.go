@@ -14,8 +14,8 @@ import (
 )
 
 // announce publishes the decision of each decided call of a question to its agent. An agent
-// that misses the message gets the decision when it asks again. For a detached call nothing
-// is published: an approval of it is for a request that the agent has yet to send.
+// that misses the message gets the decision when it asks again. For a detached call nothing is
+// published, because the agent no longer waits: an approval counts when the agent asks again.
 func (e *recordLife) announce(entry bus.Entry) error {
 	for i := range entry.Record.Waiters {
 		w := &entry.Record.Waiters[i]
@@ -30,9 +30,9 @@ func (e *recordLife) announce(entry bus.Entry) error {
 	return nil
 }
 
-// publish sends a decision that this engine has just stored to its agents and the viewers.
-// The outbox sends both messages again, but perhaps much later if the broker has faults. A
-// failure is therefore only logged.
+// publish sends a decision that this engine has just stored to the agent and the viewers. The
+// outbox sends both messages again, but perhaps much later if the broker has faults. A failure
+// is therefore only logged.
 func (e *recordLife) publish(entry bus.Entry) {
 	err := e.announce(entry)
 	prompt, perr := e.promptOf(entry)
@@ -48,13 +48,13 @@ func (e *recordLife) publish(entry bus.Entry) {
 // request was not routed gets NOT_FOUND; see replyToAnswer for the other replies.
 func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (*schemas.Decision, error) {
 	connector := c.name
-	// Names in the message do not count: the connector has checked the user id, and the
-	// settings name the approver who has it.
+	// The person's name in the answer is ignored: the connector has checked the user id, and
+	// the settings say which approver has this id.
 	approver, err := e.approver(ctx, connector, a.From.UserID)
 	if err != nil {
 		return nil, err
 	}
-	frozen := e.beginFreezeCheck(ctx) // runs while the record is read
+	frozen := e.beginFreezeCheck(ctx) // reads the freezes while the record is read
 	entry, err := e.store.Records.Get(ctx, a.Key())
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {
 		return nil, notFound(a.Key())
@@ -85,8 +85,8 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	return replyToAnswer(entry, d, a.Waiters)
 }
 
-// nowFor returns the broker's time for deciding the calls that an answer counts. It reads
-// the broker's clock again if one of their deadlines is near; see clock.late.
+// nowFor returns the broker's time for deciding the first calls of a question; places is their
+// number. It reads the broker's clock again if one of their deadlines is near; see clock.late.
 func (e *recordLife) nowFor(ctx context.Context, rec *schemas.Record, places int) (time.Time, error) {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && w.Place < max(places, 1) {
@@ -150,11 +150,11 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 	}
 	d.OptionID, d.OptionKind = option.OptionID, option.Kind
 	if request.Kind == schemas.KindQuestion && d.Message == "" {
-		d.Message = option.Name // the text of the answer
+		d.Message = option.Name // the answer's text is the name of the chosen option
 	}
 	if d.Outcome = schemas.Denied; option.Kind.Allows() {
 		d.Outcome = schemas.Allowed
-		if !rec.Terminal() { // a decided request needs no check: the reply has the stored decision, which this answer may have made
+		if !rec.Terminal() { // a decided request needs no check: the answer changes nothing, and the reply contains the stored decision
 			if err := errors.Join(frozen(rec.Agent, request.SessionID), e.checkConfirmation(rec.Risk, connector, a)); err != nil {
 				return nil, err
 			}
@@ -199,8 +199,8 @@ func (e *recordLife) timeoutDecision(rec *schemas.Record, at time.Time) (*schema
 	return d, nil
 }
 
-// timeoutAt returns the time limit, in seconds, of the record's first open call whose
-// deadline has come by at.
+// timeoutAt returns the time limit, in seconds, of the record's first open call whose deadline
+// has come; at is the broker's time.
 func timeoutAt(rec *schemas.Record, at time.Time) int {
 	for i := range rec.Waiters {
 		if w := &rec.Waiters[i]; w.Open() && !w.Deadline.After(at) {
@@ -211,9 +211,9 @@ func timeoutAt(rec *schemas.Record, at time.Time) int {
 }
 
 // replyToAnswer returns the stored decision if this answer made it, or if it has the same
-// effect on all calls that the answer counted. Otherwise it returns CONFLICT or STALE, with
-// the stored decision if there is one. places is the number of calls that the answer's
-// prompt counted.
+// effect on all calls that the answer was about. Otherwise it returns CONFLICT or STALE, with
+// the stored decision if there is one. places is the number of calls that the answered prompt
+// showed.
 func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schemas.Decision, error) {
 	rec := &entry.Record
 	stored := rec.Decision
@@ -230,7 +230,8 @@ func replyToAnswer(entry bus.Entry, said *schemas.Decision, places int) (*schema
 	return nil, schemas.Errorf(schemas.CodeConflict, "the request was already decided: %s by %s", stored.Outcome, stored.By.Name).WithDecision(stored)
 }
 
-// leavesOut reports whether the decision left a call undecided that the answer counted.
+// leavesOut reports whether the stored decision left undecided a call that the answer was
+// about. places is the number of calls that the answered prompt showed.
 func leavesOut(rec *schemas.Record, places int) bool {
 	return slices.ContainsFunc(rec.Waiters, func(w schemas.Waiter) bool { return w.SplitOff && w.Place < max(places, 1) })
 }

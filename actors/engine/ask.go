@@ -46,9 +46,9 @@ func (r *agentRequest) identify() (err error) {
 // ask replies to a request with its decision if the stages of the pipeline decide it, and
 // otherwise with a receipt.
 //
-// If the stages decide a request with a new id, the request needs no record: its decision is
-// in the log before the agent gets it. Any other request is decided in its record, so that
-// no id ever has two decisions.
+// If the stages decide a request with a new id, the request needs no record, unless they edit
+// its input: its decision is in the log before the agent gets it. Any other request is decided
+// in its record, so that no id ever has two decisions.
 func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schemas.RequestReply, error) {
 	s, err := e.receive(ctx, c, r)
 	if err != nil {
@@ -56,7 +56,7 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 	}
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
-	c.afterReply(leave) // a freeze counts as obeyed only when no allow by older freezes can be sent any more
+	c.afterReply(leave) // a freeze counts as obeyed only after all replies that were checked against older freezes
 	if err := e.check(ctx, s); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (e *intake) policyDecision(s *askState) *schemas.Decision {
 		kind, outcome, message = schemas.AllowOnce, schemas.Allowed, ""
 	}
 	d := e.decision(&s.request, s.digest, outcome, schemas.By{Kind: schemas.ByPolicy, Name: s.verdict.Rule})
-	if o, ok := s.request.OptionOfKind(kind); ok { // chosen by its kind, never by its position
+	if o, ok := s.request.OptionOfKind(kind); ok { // the option is found by its kind, never by its position
 		d.OptionID, d.OptionKind = o.OptionID, o.Kind
 	}
 	if d.Message, d.SettingsRevision = message, s.settings.revision; d.Outcome == schemas.Allowed {
@@ -148,7 +148,7 @@ func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEnt
 		return entry.Decision, nil
 	}
 	earlier, err := e.store.Log.Read(ctx, seq)
-	if errors.Is(err, bus.ErrNotFound) { // the log was full and has removed the entry, though it still recognises the id
+	if errors.Is(err, bus.ErrNotFound) { // the full log has removed the first entry, although it still recognises the id
 		return nil, reused(key)
 	}
 	if err != nil {

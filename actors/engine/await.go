@@ -13,15 +13,15 @@ import (
 func (e *withdrawals) await(ctx context.Context, c *caller, q *schemas.Await) (schemas.AwaitReply, error) {
 	reply := schemas.AwaitReply{Type: schemas.TypeAwaitReply, Results: make([]schemas.Awaited, len(q.Requests))}
 	each(len(q.Requests), func(i int) { reply.Results[i] = e.awaitOne(ctx, c.name, q.Requests[i]) })
-	// Decisions that do not fit into one reply are published, each in its own message, like
-	// new decisions.
+	// A decision that does not fit into the reply is published in a message of its own, like
+	// a new decision.
 	size := 0
 	for i := range reply.Results {
 		d := reply.Results[i].Decision
 		if d == nil {
 			continue
 		}
-		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // the other half is left for the other fields of 500 results
+		if size += len(d.UpdatedInput) + 2*len(d.Message); size <= schemas.MaxPayloadBytes/2 { // the other half of the message is reserved for the remaining fields of 500 results
 			continue
 		}
 		reply.Results[i].Decision = nil
@@ -57,8 +57,9 @@ func (e *withdrawals) awaitOne(ctx context.Context, agent string, a schemas.Awai
 }
 
 // decisionOf returns the record that decides an entry's request, and the decision; d is nil
-// while the request is pending. It first stores the decision's effects. For a detached
-// request it uses up the approval, and fails if that is not possible.
+// while the request is pending. It first stores the decision's effects. If the request was
+// approved after its agent had stopped waiting, decisionOf uses up the approval, and fails if
+// that is not possible.
 func (e *recordLife) decisionOf(ctx context.Context, entry bus.Entry) (question bus.Entry, d *schemas.Decision, err error) {
 	_, id := schemas.SplitKey(entry.Key)
 	question, d, err = e.lookUp(ctx, entry)

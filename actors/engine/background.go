@@ -9,10 +9,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// chooseForeground sets the foreground session in whose place a background session asks:
-// the most recently active one of the same agent and user. The timeout tier then depends on
-// that session's input lock. Sessions without a user count as one user's only if no active
-// session of the agent names a user. The error is UNDELIVERABLE if there is no such session.
+// chooseForeground sets the foreground session that shows a background session's request: the
+// session of the same agent and user that was active last. The timeout tier then depends on
+// that session's input lock. If the background session has no user, this works only if no
+// active session of the agent has a user. The error is UNDELIVERABLE if there is no such
+// session.
 func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, error) {
 	if !s.held.session.Background || s.plan.foreground.session != "" {
 		return result{}, nil
@@ -44,8 +45,9 @@ func (e *intake) chooseForeground(ctx context.Context, s *askState) (result, err
 	return result{}, schemas.Errorf(schemas.CodeUndeliverable, "No foreground agent available.")
 }
 
-// activeSessions returns the sessions in which an agent has made requests within activeKept,
-// as they were stored then: only foreground sessions, the most recently active one first.
+// activeSessions returns the foreground sessions in which an agent has made requests within
+// activeKept, each as it was when its activity was stored. The most recently active session
+// comes first.
 func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.Session, error) {
 	keys, err := e.store.Presence.ListKeys(ctx, activeKey(agent, "*"))
 	if err != nil {
@@ -67,8 +69,8 @@ func (e *holdings) activeSessions(ctx context.Context, agent string) ([]schemas.
 	return sessions, nil
 }
 
-// notifyForeground notifies the foreground session in whose place a background session asks,
-// that its request is pending or decided. It does nothing for any other request.
+// notifyForeground tells the foreground session that shows a background session's request that
+// the request is pending or decided. It does nothing for the request of a foreground session.
 func (e *effects) notifyForeground(rec *schemas.Record, p *schemas.Prompt) error {
 	if rec.Foreground == "" {
 		return nil

@@ -18,9 +18,9 @@ type basis struct {
 	answers  []*standingEntry
 }
 
-// basisOf returns a basis whose permissions satisfy enough: the session's own permissions,
-// if it has any, then one standing answer after another until enough returns true, each
-// with the answers from which it was shared. If all together do not suffice, it returns all.
+// basisOf collects permissions until enough returns true for them: the session's own
+// permissions, if it has any, then one standing answer after another, each with the answers
+// from which it was shared. If all together do not suffice, it returns all.
 func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
 	b := basis{session: h.session.SessionID}
 	if h.managed() {
@@ -39,9 +39,9 @@ func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) bas
 	return b
 }
 
-// confirmBasis reports whether the entries of a basis still have the revisions that were
-// read, and none of its answers has expired. A majority of the servers confirms this after
-// confirmBasis is called. Entries that have changed are read again at their next use.
+// confirmBasis reports whether the entries of a basis still have the revisions that were read,
+// and none of its answers has expired. A majority of the servers confirms this during the
+// call. Entries that have changed are read again at their next use.
 func (e *holdings) confirmBasis(ctx context.Context, b basis) (bool, error) {
 	for _, s := range b.answers {
 		if s.ExpiresAt.IsZero() {

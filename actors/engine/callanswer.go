@@ -59,8 +59,8 @@ const (
 	maxMessage = 1024
 )
 
-// cutBytes cuts a text to at most the given number of bytes, between characters, and marks
-// the cut with an ellipsis beyond that number.
+// cutBytes cuts a text to at most the given number of bytes, between characters. The cut is
+// marked with an ellipsis, which is not included in that number.
 func cutBytes(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -137,7 +137,8 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 }
 
 // keepApproval stores an approval that found no agent waiting. It can be used once for each
-// request that it was given for; the unused uses of an older approval are added.
+// request that it was given for. Uses that are left of an older approval of the call are
+// added.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.Denies() || !old.RevokedAt.IsZero() {
@@ -224,7 +225,7 @@ func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 // counts one use of the approval.
 func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error) {
 	a := s.callAnswer
-	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // a request in For could use the approval only through its own record, which is no longer kept
+	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the approval was given for this very request, so only the request's record may use it; that record is no longer kept
 		return result{}, nil
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)
@@ -236,10 +237,10 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 	return decide(v), nil
 }
 
-// use counts one use of an approval for a request, and reports whether the approval allows
-// the request. If a request that has used the approval is sent again, use returns true and
-// counts nothing. Without a record of the request it does so only within usedFor, and not
-// after the approval was revoked.
+// use counts one use of an approval for a request, and reports whether the approval allows the
+// request. If a request that has already used the approval is sent again, use returns true and
+// counts nothing. If that request has no record, this holds only within usedFor, and only
+// until the approval is revoked.
 func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
 	if !g.ExpiresAt.IsZero() {
 		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // near the expiry, late reads the broker's clock again
@@ -253,7 +254,7 @@ func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID
 		}
 		at := e.clock.now()
 		if i := slices.IndexFunc(now.UsedBy, func(u schemas.Use) bool { return u.PendingID == pendingID }); i >= 0 {
-			own := slices.Contains(now.For, pendingID) // the request still has its record
+			own := slices.Contains(now.For, pendingID) // the approval was given for this request, which still has its record
 			used = own || now.RevokedAt.IsZero() && at.Before(now.UsedBy[i].At.Add(usedFor))
 			return false
 		}
@@ -269,9 +270,9 @@ func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID
 	return used, nil
 }
 
-// useOwn uses the approval of a detached request that its agent sends again under the same
-// id. The error is CONFLICT if the approval was used by another request, revoked or has
-// expired. For any other request it does nothing.
+// useOwn uses the approval of a detached request that its agent sends again under the same id.
+// The error is CONFLICT if another request has used the approval, or if the approval was
+// revoked or has expired. If the request is not detached, useOwn does nothing.
 func (e *holdings) useOwn(ctx context.Context, question bus.Entry, pendingID string) error {
 	w := question.Record.Waiter(pendingID)
 	d := question.Record.Decision

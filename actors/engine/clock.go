@@ -41,7 +41,7 @@ type clockReading struct {
 	wall time.Time // this machine's clock at the time of the reading
 }
 
-// err returns the greatest possible error of the clock at this moment.
+// err returns the greatest possible error of a time that is computed now from this reading.
 func (r *clockReading) err() time.Duration { return r.Err + time.Since(r.At)/clockDrift }
 
 // now returns the broker's time. It never fails, but may be wrong if the last reading is

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/bus"
 )
 
-// broker is a clock under test. The broker's clock is ahead of this machine's, and a test
-// can move this machine's clock.
+// broker tests the type clock: it simulates a broker whose clock is ahead of this machine's
+// clock, which the test can set.
 type broker struct {
 	*require.Assertions
 	clock
@@ -35,8 +35,8 @@ func newBroker(t *testing.T) *broker {
 	return b
 }
 
-// is asserts that the clock shows the broker's time. A minute is longer than a test takes,
-// and shorter than the distances by which tests move the clocks.
+// is asserts that the clock shows the broker's time, to the minute. A test takes less than a
+// minute, and moves the clocks by more.
 func (b *broker) is() {
 	b.WithinDuration(time.Now().Add(b.ahead), b.now(), time.Minute)
 }

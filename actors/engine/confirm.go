@@ -8,8 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// checkConfirmation refuses an allow with FORBIDDEN if it lacks the confirmation that the
-// settings demand for this risk: another connector, or the code word.
+// checkConfirmation returns FORBIDDEN if the settings demand a confirmation before a request
+// of this risk is allowed, and the answer lacks it: it does not come from a connector that the
+// settings accept, or it lacks the code word.
 func (e *connectors) checkConfirmation(risk schemas.Risk, connector string, a *schemas.Answer) error {
 	settings := e.settings.now().settings
 	for _, c := range settings.Confirms() {
@@ -28,7 +29,8 @@ func (e *connectors) checkConfirmation(risk schemas.Risk, connector string, a *s
 	return err
 }
 
-// isCodeWord reports whether said is the code word of this rule, in constant time.
+// isCodeWord reports whether said is the code word that the settings name in c. The comparison
+// takes constant time.
 func isCodeWord(c *schemas.Confirm, said string) (bool, error) {
 	word, err := codeWord(c)
 	return err == nil && subtle.ConstantTimeCompare([]byte(word), []byte(said)) == 1, err

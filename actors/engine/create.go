@@ -32,8 +32,8 @@ func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64
 	return entry.Record.Decision, nil
 }
 
-// record returns the record of a request that is decided at once: its deadline is now. For
-// a request that waits, pendingRecord replaces the deadline and adds to the record.
+// record returns the record of a request that is decided at once: the record's deadline is
+// now. For a request that waits, pendingRecord replaces the deadline and adds to the record.
 func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	return schemas.Record{
 		Type: schemas.TypeRecord, Agent: r.agent, User: r.request.User, Request: r.body, Digest: r.digest,
@@ -42,19 +42,20 @@ func (r *agentRequest) record(v policy.Verdict, now time.Time) schemas.Record {
 	}
 }
 
-// askPerson runs the stages that store a request for a person to decide, and replies with
-// its receipt. revision is that of a deleted record under the request's key, or 0.
+// askPerson runs the stages that store a request for a person to decide, and replies with its
+// receipt. revision is that of the deletion marker under the request's key, or 0 if there is
+// none.
 func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision uint64) (schemas.RequestReply, error) {
 	s.plan.at, s.plan.revision = e.clock.now(), revision
 	r, err := e.runStages(ctx, s, asking)
 	if err != nil {
 		return nil, err
 	}
-	if r.outcome != ask { // a record was stored under the request's key before
+	if r.outcome != ask { // the request's key already has a record
 		return e.replyMoved(ctx, s, func(revision uint64) (schemas.RequestReply, error) { return e.askPerson(ctx, c, s, revision) })
 	}
 	entry := s.plan.entry
-	if entry.Record.Joined == "" { // otherwise the outbox sends the viewers the question with its new waiter
+	if entry.Record.Joined == "" { // if the request has joined a question, the outbox sends that question to the viewers instead
 		c.afterReply(func() { e.viewNew(entry, s.request) })
 	}
 	return receipt(entry, &s.request), nil
@@ -70,9 +71,9 @@ func (e *intake) viewNew(entry bus.Entry, r schemas.Request) {
 	}
 }
 
-// admit refuses a request with FORBIDDEN if its session has maxOpen pending ones. If the
-// settings name no approver, admit reads them again first: later stages would refuse the
-// request, and outdated settings must not cause that.
+// admit refuses a request with FORBIDDEN if its session has maxOpen pending questions. If the
+// settings name no approver, admit reads them again first: without an approver a later stage
+// refuses the request, and outdated settings must not cause that.
 func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 	if len(s.settings.settings.People()) == 0 {
 		if err := e.readSettings(ctx); err != nil {
@@ -97,10 +98,10 @@ func (s *askState) pendingRecord() schemas.Record {
 	return rec
 }
 
-// takeTurn sets the first event of the question. If an approver is at the session, that is
-// the time at which phones and chats show the question unless it is answered before. If
-// phones and chats already show as many questions of the session as the settings allow, it
-// is the next check of the question's turn. Otherwise it is the deadline.
+// takeTurn sets the question's first event. If an approver is at the session, phones and chats
+// wait, and the event is the time at which they show the question. If phones and chats already
+// show as many questions of the session as the settings allow, the event is the next check of
+// the question's turn. Otherwise the event is the deadline.
 func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	settings := s.settings.settings
@@ -112,7 +113,8 @@ func (e *intake) takeTurn(_ context.Context, s *askState) (result, error) {
 }
 
 // storePending stores the request, as a waiter of a pending question or as a question of its
-// own. Its outcome is ask, or goOn if a record was stored under the request's key before.
+// own. Its outcome is ask. If the request's key already has a record, it stores nothing, and
+// its outcome is goOn.
 func (e *intake) storePending(ctx context.Context, s *askState) (result, error) {
 	rec := s.pendingRecord()
 	next := s.plan.next
@@ -128,12 +130,13 @@ func (e *intake) storePending(ctx context.Context, s *askState) (result, error) 
 	return result{outcome: ask}, err
 }
 
-// maxReaches bounds, in bytes, the reaches in a record, so that the record still fits into
-// one message after any answer is added.
+// maxReaches bounds, in bytes, the reaches in a record: the rules and permissions that an
+// answer may allow beyond the call. The record must still fit into one message after any
+// answer is added.
 const maxReaches = 64 << 10
 
-// withinSize returns the reaches, or nil if they are larger than maxReaches. Without reaches
-// a person can allow the call only once.
+// withinSize returns the reaches, or nil if they are larger than maxReaches. An answer to a
+// record without reaches can only allow the call itself, once.
 func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	data, err := schemas.Encode(reaches)
 	if err != nil || len(data) > maxReaches {
@@ -142,9 +145,10 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent returns the first event of a request. It is notify, the time to show the
-// request on phones and chats, if the request is routed to them, an approver holds the
-// input lock, and notify is before the deadline. Otherwise it is the deadline.
+// firstEvent returns the first event of a request. notify is the time at which phones and
+// chats show a request if an approver is at the session. The event is at notify if the request
+// is routed to phones or chats, an approver holds the input lock, and the deadline is later
+// than notify. Otherwise the event is the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {
@@ -174,7 +178,7 @@ func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 	switch rec := &entry.Record; {
 	case rec.Agent != s.agent:
 		return nil, notFound(s.key())
-	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // AnyDigest: a withdrawal that came before the request
+	case rec.Digest != s.digest && rec.Digest != schemas.AnyDigest: // AnyDigest is the digest of a withdrawal that came before its request
 		return nil, reused(s.key())
 	}
 	question, d, err := e.life.decisionOf(ctx, entry)
@@ -221,8 +225,9 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 	return replyDecision(decided, s.key())
 }
 
-// resumeWaiting arms a question's timer if it is lost, and marks the request pendingID as no
-// longer detached, because its agent has sent it again. The returned question may be decided.
+// resumeWaiting arms a question's timer if the timer is lost, and marks the request with the
+// id pendingID as no longer detached, because its agent has sent the request again. The
+// returned question may be decided already.
 func (e *intake) resumeWaiting(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	err := e.store.Records.Arm(ctx, &question)
 	if errors.Is(err, bus.ErrLockHeld) {

@@ -113,7 +113,7 @@ func (e *effects) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 	_, r.PendingID = schemas.SplitKey(question.Key)
 	d := e.freezeDenial(&r, question.Record.Digest, z)
 	ended, err := e.life.decide(ctx, question, d, everyWaiter)
-	if errors.Is(err, bus.ErrTooLarge) { // an answer cannot be stored either, so the request cannot be allowed
+	if errors.Is(err, bus.ErrTooLarge) { // the record has no room for an answer either, so the request cannot be allowed
 		e.Log.Error("engine: a frozen request is too large to be decided, and stays pending", "key", key, "error", err)
 		return false, nil
 	}

@@ -113,7 +113,7 @@ func (e *Engine) endpoints() []bus.Endpoint {
 // exactly one reply, even after a panic.
 type callJob struct {
 	*bus.Call
-	handlers []handler // those of the call's verb
+	handlers []handler // the handlers of the call's verb
 }
 
 func (c callJob) Run(ctx context.Context) {

@@ -27,25 +27,27 @@ type Options struct {
 	Version     string
 	// VoiceTimeout, if not 0, replaces the voice timeout of the settings.
 	VoiceTimeout time.Duration
-	// Host is this machine's name, as requests from this machine give it; Home is its
-	// user's home directory. For a call from another host, the policy does not use Home
+	// Host is this machine's name, as it stands in requests from this machine; Home is the
+	// home directory of its user. For a call from another host, the policy does not use Home
 	// and does not follow symbolic links.
 	Host, Home string
-	// Own lists nod's own files outside the usual places. The policy denies agents to
-	// write them.
+	// Own lists further files and directories of nod, such as a data directory in an unusual
+	// place. The policy denies agents to write them.
 	Own []string
-	// Channels describe the settings of people connectors. Settings that name any other
-	// connector are refused. Another engine that knows such a connector may store them
-	// nevertheless: this engine then keeps its earlier settings, and does not start anew.
+	// Channels describe the settings of the people connectors that this engine knows. The
+	// engine refuses settings that name any other connector. If another engine knows that
+	// connector and stores such settings, this engine keeps its earlier settings; after a
+	// stop it cannot be started again.
 	Channels []schemas.ChannelSettings
 	// Projects reads the rules of projects on this machine; nil means that they have none.
 	Projects ProjectRules
-	// Lease is how long a client or a worker counts as present after its last renewal; 0 is
-	// 30 s. The broker ends a lease, even if no engine runs.
+	// Lease is how long a client or a worker counts as present after its last renewal; 0
+	// means 30 s. The broker ends a lease, even if no engine runs.
 	Lease time.Duration
-	// AckWait is how long a queue waits for a sign of life before it delivers a change or a
-	// timer to another engine, or a prompt to another worker; 0 is 10 s. All engines must
-	// have the same value, because they share the queues.
+	// AckWait is how long a queue waits for a sign of life from an engine or a worker before
+	// it delivers the message to another one: a change or a timer to an engine, a prompt to
+	// a worker. 0 means 10 s. All engines must have the same value, because they share the
+	// queues.
 	AckWait time.Duration
 	// Wall is this machine's clock; nil is time.Now. It only serves to detect that the
 	// clock was set or that the machine slept; time is measured by the monotonic clock.
@@ -58,9 +60,9 @@ const (
 	// openCalls bounds the calls that an engine handles at a time. Further calls get
 	// UNAVAILABLE, and their callers try again.
 	openCalls = 4096
-	// callTimeout bounds the work on one call. It is longer than the caller's timeout for
-	// one try, because the broker takes up to 10 s to elect a leader. The caller repeats
-	// the call meanwhile.
+	// callTimeout bounds the work on one call. It is longer than a caller waits for a reply,
+	// because the broker takes up to 10 s to elect a leader. The caller sends the call again
+	// meanwhile.
 	callTimeout = 15 * time.Second
 	// settingsEvery is how often settings and freezes are read even if the watch reports no
 	// change. If an engine has not been able to read them for staleAfter, it allows nothing
@@ -74,7 +76,7 @@ const (
 	defaultAckWait = 10 * time.Second
 )
 
-// Engine is a running engine. Each of its parts depends only on parts above it.
+// Engine is a running engine. Each of its parts depends only on the fields above it.
 type Engine struct {
 	*base
 	holdings    *holdings
@@ -96,7 +98,7 @@ type base struct {
 	prompts *bus.Prompts
 
 	records  *actors.Lanes // one lane per record: requests, answers, withdrawals, fired timers
-	sessions *actors.Lanes // one lane per call: all other calls
+	sessions *actors.Lanes // one lane per call: all calls that do not name a request
 	outbox   *actors.Lanes // one lane per record: the effects of its newest version
 
 	settings     settings
@@ -281,7 +283,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.sessionCache.changed("", newest) // the watch does not report earlier changes
+	e.sessionCache.changed("", newest) // the watch reports no changes from before it began; newest is the last of them
 	// Read settings and freezes again: they may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }
@@ -338,8 +340,8 @@ func (e *Engine) halt(ctx context.Context) error {
 	return errors.Join(e.records.Stop(ctx), e.sessions.Stop(ctx), e.outbox.Stop(ctx))
 }
 
-// stats returns the revisions that the engine has reached, for the statistics of its NATS
-// service; see bus.Conn.Follow.
+// stats returns the revisions of the settings, freezes and sessions that this engine has
+// reached, for the statistics of its NATS service; see bus.Conn.Follow.
 func (e *Engine) stats() any {
 	return map[string]any{"settings_revision": e.settings.now().revision, "frozen_revision": e.freezes.obeyed(), "sessions_revision": e.sessionCache.newest()}
 }

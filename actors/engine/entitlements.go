@@ -47,8 +47,9 @@ func (e *holdings) requireSession(ctx context.Context, agent, session, user stri
 	return s, nil
 }
 
-// putSession writes v under a key of the sessions bucket for the time kept, if the key is
-// still at revision. It returns the new revision, or bus.ErrMoved.
+// putSession writes v under a key of the sessions bucket if the key is still at revision. kept
+// is how long the broker keeps the value. putSession returns the new revision, or
+// bus.ErrMoved.
 func (e *holdings) putSession(ctx context.Context, key string, v any, revision uint64, kept time.Duration) (uint64, error) {
 	defer e.sessionCache.forget(key)
 	return e.store.Sessions.Put(ctx, key, v, revision, kept)

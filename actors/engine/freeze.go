@@ -16,8 +16,8 @@ import (
 // frozenKey is the key of permission_settings under which the freezes are stored.
 const frozenKey = "frozen"
 
-// freezeState holds the freezes in force on this engine, which are the newest that it has
-// read, and counts the requests that are being checked against them.
+// freezeState holds the newest freezes that this engine has read, which are in force on it,
+// and counts the requests that are being checked against them.
 type freezeState struct {
 	watchedCache[schemas.FreezeState]
 
@@ -37,7 +37,8 @@ func (b *freezeState) now() *freezeSnapshot {
 }
 
 // enter returns the freezes to check a request against. The caller must call leave once the
-// request has its reply, so that no further allow by these freezes can be sent.
+// request has its reply: no allow that was checked against these freezes can be sent after
+// that.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -55,8 +56,8 @@ func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	}
 }
 
-// obeyed returns the revision of the freezes that every decision from now on obeys: the
-// oldest one against which a request in progress was checked, or else the current one.
+// obeyed returns the revision of the freezes that every decision from now on obeys: the oldest
+// revision against which a request in progress is checked, or else the current one.
 func (b *freezeState) obeyed() uint64 {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -139,8 +140,9 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 	return stored, nil
 }
 
-// storeFreeze stores the freeze z. With thaw it removes the freeze of the same agent or
-// session, or all freezes if z names neither; NOT_FOUND if there is none to remove.
+// storeFreeze stores the freeze z. If thaw is true, it instead removes the freeze of the same
+// agent or session, or all freezes if z names neither; NOT_FOUND means that there is no such
+// freeze.
 func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
 	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
 	for {

@@ -48,7 +48,7 @@ func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.D
 func (e *holdings) applyEffects(ctx context.Context, question bus.Entry) error {
 	d := question.Record.Decision
 	if d == nil || question.Record.Joined != "" || e.clock.now().Sub(d.DecidedAt) > bus.Retention {
-		return nil // later, an ended standing answer may no longer be stored, and would be created again
+		return nil // after bus.Retention, an ended standing answer may have been removed, and would be created again
 	}
 	if err := e.answerCall(ctx, question); err != nil {
 		return fmt.Errorf("store the effects of %s: %w", question.Key, err)
@@ -86,9 +86,9 @@ func (e *holdings) logAnswer(ctx context.Context, kind schemas.LogKind, g *schem
 	return err
 }
 
-// listGrants lists the standing answers, including ended ones. A carrier gets only those
-// that the recipient may undo: a page may be shorter than the limit, or empty, although
-// another page follows.
+// listGrants lists the standing answers, including ended ones. A carrier gets only those that
+// the recipient may undo, so a page may be shorter than the limit, or empty, although another
+// page follows.
 func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) (schemas.Grants, error) {
 	mayUndo, err := e.undoFilter(ctx, c.name, q.Recipient)
 	if err != nil {
@@ -119,8 +119,8 @@ func (e *holdings) listGrants(ctx context.Context, c *caller, q *schemas.Query) 
 	return page, nil
 }
 
-// revoke ends a grant and the grants shared from it, and replies once that is stored: later
-// requests are checked without them. A carrier gets NOT_FOUND for a grant that its person
+// revoke ends a grant and the grants shared from it. It replies once this is stored, so later
+// requests are checked without them. A carrier gets NOT_FOUND for a grant that its recipient
 // may not undo.
 func (e *holdings) revoke(ctx context.Context, c *caller, r *schemas.Revoke) (schemas.Grants, error) {
 	by, userID := c.name, ""
@@ -154,7 +154,7 @@ func unknownGrant(id string) error {
 	return schemas.Errorf(schemas.CodeNotFound, "no grant %s is known", id)
 }
 
-// revokedOwner returns the owner of the grant to revoke, in the form that its key has.
+// revokedOwner returns the owner of the grant to revoke, as it is written in the grant's key.
 func revokedOwner(r *schemas.Revoke) string {
 	if r.SessionID != "" {
 		return sessionKey(r.SessionID)

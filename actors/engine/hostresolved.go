@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostResolved withdraws the requests of an agent whose calls its host has resolved without
-// nod. If a call ran, or never ran, against the decision, it records an aftermath. It
-// changes no request of another agent, and none that the report is not about.
+// hostResolved handles a host's report about calls that the host has resolved without nod: it
+// withdraws their requests. If a call ran, or never ran, against the decision, it records an
+// aftermath. It changes only requests of this agent that the report is about.
 func (e *withdrawals) hostResolved(ctx context.Context, c *caller, p *schemas.HostResolved) (schemas.HostResolvedReply, error) {
 	ids, err := e.resolveByHost(ctx, c.name, p)
 	if err != nil {
@@ -79,9 +79,9 @@ func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent
 	}
 	d := question.Record.Verdict(call.pendingID)
 	if d == nil {
-		return nil, nil // it has just become a question of its own; the host's next report withdraws it
+		return nil, nil // the call has just become a question of its own; the host's next report withdraws it
 	}
-	if callRan && d.Outcome != schemas.Allowed { // also if a denial or the deadline came before the withdrawal
+	if callRan && d.Outcome != schemas.Allowed { // even if a denial or the deadline came before the withdrawal
 		if _, err = e.life.addAftermath(ctx, question, e.life.ranAftermath(call.pendingID)); err != nil {
 			return nil, err
 		}

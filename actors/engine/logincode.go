@@ -10,9 +10,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A code can be spent at most maxSpent before it expires, because it is stored until then.
-// spentSlack is how long after its expiry a spent code is still stored, because clocks
-// differ.
+// maxSpent bounds the time that a code may have left when it is spent, because the engine
+// stores the code until it expires. spentSlack is how much longer the code is stored, because
+// clocks differ.
 const (
 	maxSpent   = 30 * 24 * time.Hour
 	spentSlack = time.Minute
@@ -79,8 +79,9 @@ func (e *admin) redeem(ctx context.Context, code string) (schemas.LoginCode, err
 	return p, err
 }
 
-// spend records that a code which the web inbox has signed is spent. Of several tries exactly
-// one gets a reply without Spent; a repeated try gets the same reply again.
+// spend records that a code which the web inbox has signed is spent. If several tries spend
+// the same code, exactly one of them gets a reply without Spent, and gets the same reply if it
+// is repeated.
 func (e *admin) spend(ctx context.Context, p *schemas.LoginCode) (schemas.LoginCode, error) {
 	left := p.Until.Sub(e.clock.now())
 	if left > maxSpent || p.Try == "" {

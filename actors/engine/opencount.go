@@ -16,13 +16,15 @@ const (
 	countWithin = 5 * time.Second
 )
 
-// openCounts caches the number of pending questions of sessions that have many (crowded
-// sessions), so that a new request there does not make the server list them. A cached count
-// includes the questions that this engine has added since the last counting; any other
-// change may be missing for countedFor. A count is cached only if it is far above the number
-// of questions that phones show at a time, so that an outdated count has no question shown
-// too early. After a crowded session has become small, a question may be held back needlessly
-// until dispersed is called.
+// openCounts caches the number of pending questions of crowded sessions, which have many, so
+// that a new request there does not make the server list them. A cached count includes the
+// questions that this engine has added since the last counting; any other change may be
+// missing for countedFor.
+//
+// A count is cached only if it is far above the number of questions that phones and chats show
+// at a time, so an outdated count never lets a question be shown too early. After a session
+// has become small, an outdated count may hold back a question needlessly until shrank is
+// called.
 type openCounts struct {
 	// count returns the number of a session's pending questions, from the server.
 	count func(ctx context.Context, session string) (int, error)
@@ -72,7 +74,7 @@ func (o *openCounts) remembered(session string) (n int, ok bool) {
 func (o *openCounts) remember(session string, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if c := o.by[session]; c != nil { // counted by two requests at the same time
+	if c := o.by[session]; c != nil { // two requests have counted at the same time
 		c.n = max(c.n, n)
 		return
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// countedSession is an openCounts for one session, whose number of questions the test sets.
-// It records how often they were counted.
+// countedSession is an openCounts for one session. The test sets the number of the session's
+// questions. countedSession records how often the questions were counted.
 type countedSession struct {
 	openCounts
 	watches sync.WaitGroup
@@ -52,7 +52,7 @@ func (c *countedSession) asks(t *testing.T) int {
 }
 
 // Each request to a small session counts the questions. Requests to a crowded session share
-// one count a second: it includes the questions that this engine adds at once, and those of
+// one count a second. This count includes questions of this engine at once, and questions of
 // other engines after a second.
 func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 			require.Equal(t, want, c.asks(t))
 		}
 		c.sees(func() {
-			require.Equal(t, 3, c.counts) // two while the session was small, and one when it was crowded
-			c.open += 5000                // on another engine
+			require.Equal(t, 3, c.counts) // two counts while the session was small, and one when it was crowded
+			c.open += 5000                // questions that another engine adds
 		})
 		time.Sleep(countedFor)
 		synctest.Wait()
@@ -71,7 +71,7 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 		time.Sleep(2 * countedFor)
 		synctest.Wait()
 		c.mu.Lock()
-		require.Empty(t, c.by) // forgotten, since no request came
+		require.Empty(t, c.by) // the count was forgotten, because no request came
 		c.mu.Unlock()
 		c.sees(func() {
 			require.Zero(t, c.dispersals)
@@ -80,8 +80,8 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 	})
 }
 
-// If a cached count was used and the session has become small, or cannot be counted, dispersed
-// is called within a second.
+// If a cached count was used and the session has become small, or cannot be counted, shrank is
+// called within a second.
 func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 	for name, err := range map[string]error{"small": nil, "not counted": errors.New("no leader")} {
 		t.Run(name, func(t *testing.T) {

@@ -28,15 +28,15 @@ func (e *effects) takeVersion(d *bus.Delivery) {
 
 // handleVersion publishes and stores the effects of a record's version, at least once: it
 // informs the agent, then viewers, then carriers, then the log. A newer version has its own
-// delivery, and another engine may handle that first. Every message has the version's
-// revision, so that receivers ignore messages of older versions.
+// delivery, which another engine may handle first. Every message contains the version's
+// revision, so that receivers can ignore older versions.
 func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	rec := &entry.Record
 	prompt, err := e.life.promptOf(entry)
 	if err != nil {
 		return err
 	}
-	if rec.Joined != "" { // the agent and the carriers get versions of the question's record instead
+	if rec.Joined != "" { // the agent and the carriers get the versions of the record that this request has joined
 		if rec.Terminal() {
 			err = e.life.view(prompt)
 		}
@@ -77,7 +77,7 @@ func (e *recordLife) view(p schemas.Prompt) error {
 // carriers may show it by now.
 func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
-		return nil // an approver at the session goes first, or earlier questions do; or the request ended before it was shown
+		return nil // an approver at the session or earlier questions go first, or the request ended before phones and chats showed it
 	}
 	for _, r := range rec.Routes {
 		if schemas.IsViewer(r.Connector) || r.Failed {
@@ -92,9 +92,9 @@ func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt 
 	return nil
 }
 
-// logVersion logs that a request was asked or, once it has ended, its decision. The deadline
-// and the decision's id in the log entry's id distinguish requests that have used the same
-// pending_id over time.
+// logVersion logs that a request was asked or, once it has ended, its decision. Requests may
+// use the same pending_id one after another, so the log entry's id also contains the deadline
+// or the decision's id.
 func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	rec := &entry.Record
 	line := schemas.LogEntry{
@@ -118,8 +118,8 @@ func (e *effects) logVersion(ctx context.Context, entry bus.Entry, prompt schema
 	return err
 }
 
-// ownDecision returns the decision about the entry's own request, which may end before the
-// question's other waiters. It returns nil if the request is pending.
+// ownDecision returns the decision about the request under the entry's key, or nil if the
+// request is pending. It may end before the other waiters of its question.
 func ownDecision(entry *bus.Entry) *schemas.Decision {
 	if entry.Record.Joined != "" {
 		return entry.Record.Decision
@@ -127,8 +127,8 @@ func ownDecision(entry *bus.Entry) *schemas.Decision {
 	return entry.Record.Verdict(ownID(entry))
 }
 
-// ownDeadline returns the deadline of the entry's own request. The record's deadline may be
-// that of a later waiter.
+// ownDeadline returns the deadline of the request under the entry's key. The record's deadline
+// may be that of a later waiter.
 func ownDeadline(entry *bus.Entry) time.Time {
 	if w := entry.Record.Waiter(ownID(entry)); w != nil {
 		return w.Deadline
@@ -189,8 +189,9 @@ func (e *effects) takeDue(d *bus.Delivery) {
 	e.records.Send(fired.Key, deliveryJob{d, e.Log, func(ctx context.Context) error { return e.handleTimer(ctx, fired) }})
 }
 
-// handleTimer handles a fired timer. If the timer was armed for the record's next event, that
-// event is handled, whatever this machine's clock says. Otherwise the timer is armed again.
+// handleTimer handles a fired timer of a pending record. If the timer was armed for the
+// record's next event, or for the first deadline of a waiter, that event is handled, whatever
+// this machine's clock says. Otherwise the timer is armed again.
 func (e *effects) handleTimer(ctx context.Context, fired bus.FiredTimer) error {
 	entry, err := e.store.Records.Get(ctx, fired.Key)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && (entry.Record.Terminal() || !fired.Of(&entry)) {
@@ -222,9 +223,9 @@ func (e *effects) handleEvent(ctx context.Context, entry bus.Entry, event schema
 	return nil
 }
 
-// escalate has phones and chats show a request, because the approver at the session has not
-// answered in time, or because a question that was held back may have its turn. If its turn
-// has not come, escalate schedules the next check.
+// escalate handles an event at which phones and chats may show a request: the approver at the
+// session has not answered in time, or a question that was held back may have its turn. If its
+// turn has not come, escalate schedules the next check.
 func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	now, err := e.itsTurn(ctx, entry)
 	if err != nil {
@@ -236,16 +237,16 @@ func (e *effects) escalate(ctx context.Context, entry bus.Entry) error {
 	return e.life.step(ctx, entry, releaseAt(&entry.Record, entry.Record.NextEvent.At))
 }
 
-// step sets a question's next event. The timer is armed before the record is written: if
-// the engine stops in between, the record still has the old event, and when that is handled
-// again, step is repeated.
+// step sets a question's next event. The timer is armed before the record is written: if the
+// engine stops in between, the record still has the old event. When the old event is handled
+// again, step is called again.
 func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Event) error {
 	entry.Record.NextEvent = &next
 	if err := e.rearm(ctx, entry); err != nil {
 		return err
 	}
 	_, err := e.store.Records.Update(ctx, entry)
-	return err // after ErrMoved, the timer is delivered again
+	return err // after ErrMoved, the queue delivers the timer again
 }
 
 // errRearmed requests another delivery of a fired timer.

@@ -39,8 +39,9 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 	return all
 }
 
-// resolver returns the Resolver for the machine on which a request was made. For another
-// machine than this one, the Resolver fails, because the links there cannot be read.
+// resolver returns the policy.Resolver, which follows symbolic links, for the machine on which
+// a request was made. If that is not this machine, the Resolver fails, because the links there
+// cannot be read.
 func (e *intake) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
@@ -91,10 +92,10 @@ func (e *intake) checkPermissions(ctx context.Context, s *askState) (result, err
 }
 
 // checkCallPermissions compares a tool call with the session's permissions. In a managed
-// session a person is asked about a call that they do not cover, even if the policy allows
-// it. If they cover a call that the policy allows, it is allowed; if they cover a call that
-// the policy asks about, the stage grants decides. Deny and ask rules, and the checks of
-// secrets and of nod's own files, outrank the permissions.
+// session a person is asked about a call that the permissions do not cover, even if the policy
+// allows it. A call that they cover is allowed if the policy allows it; if the policy asks
+// about it, the stage "grants" decides. Deny and ask rules, and the checks of secrets and of
+// nod's own files, outrank the permissions.
 func (e *intake) checkCallPermissions(s *askState) result {
 	if s.rules.policy == nil {
 		return result{}
@@ -103,7 +104,7 @@ func (e *intake) checkCallPermissions(s *askState) result {
 	resolve := e.resolver(s.request.Host)
 	perms, err := policy.ToolNeeds(s.settings.needs, s.request.ToolName, s.request.ActionDetails)
 	if errors.Is(err, policy.ErrOtherTool) && s.held.managed() && s.verdict.Effect == policy.Allow && s.verdict.Rule == policy.Default {
-		perms, err = s.rules.policy.ShellNeeds(s.rules.call, e.disk(s.request.Host)) // only the preset allows it: the files that the command reads must be covered
+		perms, err = s.rules.policy.ShellNeeds(s.rules.call, e.disk(s.request.Host)) // no rule allows this command, only the preset: the session needs permission for all that the command may read
 	}
 	var missing []policy.Permission
 	if err == nil {
@@ -211,7 +212,7 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 		return result{}, err
 	}
 	s.permissions.holder = id
-	if !r.Rejoin { // not for a request that is sent again: it may already have been shown or decided
+	if !r.Rejoin { // skipped for a request that is sent again: it may already have been shown or decided
 		if _, err := e.chooseForeground(ctx, s); err != nil {
 			return result{}, err
 		}
@@ -241,8 +242,9 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 	return result{outcome: decided, verdict: policy.Verdict{Effect: policy.Allow, Rule: "already granted", Risk: schemas.RiskLow}, basis: rests}, nil
 }
 
-// holder returns the id and the entitlements of the session that a request for permissions is
-// for: its own, or another of the same agent that action_details.agent_id names.
+// holder returns the id and the entitlements of the session for which permissions are
+// requested: the request's own session, or another session of the same agent if
+// action_details.agent_id names one.
 func (e *intake) holder(ctx context.Context, s *askState) (id string, holds entitlements, err error) {
 	var details struct {
 		AgentID string `json:"agent_id"`

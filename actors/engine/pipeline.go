@@ -112,15 +112,15 @@ type askState struct {
 	settings settingsSnapshot // in force when the request came
 	freezes  *freezeSnapshot  // in force when the request came
 	managed  bool             // the session has permissions of its own, according to this engine's cache
-	verdict  policy.Verdict   // of the stages that have run
+	verdict  policy.Verdict   // the verdict of the stages so far
 
-	frozen      *schemas.Freeze   // set by frozen: the freeze that denies the request
-	rules       rulesResult       // set by rules
-	held        entitlements      // read before the stage permissions
-	attendance  attendance        // read before the stage permissions
-	permissions permissionsResult // set by permissions
-	callAnswer  *standingEntry    // read before the stage denial; nil if there is none
-	plan        promptPlan        // set by the stages that ask
+	frozen      *schemas.Freeze   // set by the stage "frozen": the freeze that denies the request
+	rules       rulesResult       // set by the stage "rules"
+	held        entitlements      // read before the stage "permissions"
+	attendance  attendance        // read before the stage "permissions"
+	permissions permissionsResult // set by the stage "permissions"
+	callAnswer  *standingEntry    // the standing answer about this call, read before the stage "denial"; nil if there is none
+	plan        promptPlan        // set by the stages of the last phase
 }
 
 // rulesResult is the result of the policy.
@@ -141,7 +141,7 @@ type attendance struct {
 // promptPlan holds the parts of a pending record that the last phase adds.
 type promptPlan struct {
 	at         time.Time // now, by the broker's clock
-	revision   uint64    // of the deletion marker that the record replaces; 0 if there is none
+	revision   uint64    // the revision of the deletion marker that the record replaces; 0 if there is none
 	foreground foreground
 	routes     []schemas.Route
 	reaches    []schemas.Reach
@@ -161,10 +161,11 @@ type timeLimit struct {
 // means that there is none.
 type foreground struct {
 	session string
-	lock    *schemas.Lock // its input lock; nil if no client holds it
+	lock    *schemas.Lock // the session's input lock; nil if no client holds it
 }
 
-// runStages runs the stages of one phase, up to the first one that does not go on.
+// runStages runs the stages of one phase in order, until one ends with another outcome than
+// goOn.
 func (e *intake) runStages(ctx context.Context, s *askState, p phase) (result, error) {
 	for _, st := range stages {
 		if st.phase != p {
@@ -195,10 +196,10 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 		return s.identify()
 	}
 	entitlements := e.holdings.beginEntitlements(ctx, s)
-	if err := s.identify(); err != nil { // while the store is read
+	if err := s.identify(); err != nil { // computes the digest while the store is read
 		return err
 	}
-	if _, err := s.sameness(); err != nil { // computed here too: most of the following stages need it
+	if _, err := s.sameness(); err != nil { // also while the store is read: most of the following stages need the CallDigest
 		return err
 	}
 	if s.held, s.attendance, err = entitlements(); err != nil {
@@ -214,8 +215,8 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 	return err
 }
 
-// confirmTries is how many times a request is checked if its entitlements change each time.
-// After the last one a person is asked.
+// confirmTries is how many times a request is checked if its entitlements change during each
+// check. If they change during the last check too, a person is asked.
 const confirmTries = 3
 
 // checkEntitlements runs the stages that use entitlements. An allow is confirmed at the

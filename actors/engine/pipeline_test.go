@@ -58,7 +58,7 @@ func newStageBench(t *testing.T, settings, command string) *stageBench {
 	return b
 }
 
-// runs runs one stage and keeps its verdict, as runStages does.
+// runs runs one stage and stores its verdict in the request's state, as runStages does.
 func (b *stageBench) runs(name string) result {
 	b.t.Helper()
 	i := slices.IndexFunc(stages, func(st stage) bool { return st.name == name })
@@ -265,7 +265,8 @@ func TestStageDenial(t *testing.T) {
 	b.Equal(goOn, b.runs("denial").outcome, "it has expired")
 }
 
-// TestAnApprovalIsUsedByOne tests, with a store, that an approval allows only one call.
+// This test has no store. TestAnApprovalIsUsedByOne tests with a store that an approval allows
+// only one call.
 func TestStageApproval(t *testing.T) {
 	b := newStageBench(t, stageSettings, "unheard-of x")
 	b.Equal(goOn, b.runs("approval").outcome)

@@ -38,8 +38,9 @@ func (e *connectors) presence(ctx context.Context, c *caller, p *schemas.Presenc
 	}
 }
 
-// mayLock returns FORBIDDEN if the settings let a person decide no request of the session's
-// agent. Limits by project, host and risk depend on the request: see approverPresent.
+// mayLock returns FORBIDDEN if the settings do not let a person decide any request of the
+// session's agent. Limits by project, host and risk depend on the request: see
+// approverPresent.
 func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session string) error {
 	if len(who.For.Agents) == 0 {
 		return nil
@@ -58,9 +59,9 @@ func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session
 	return nil
 }
 
-// lock returns the input lock of the session that shows the request, or nil if no client
-// holds it. That is the request's own session or, for a background session, the foreground
-// session.
+// lock returns the input lock of the session that shows the request: the request's own session
+// or, for a background session, the foreground session. It returns nil if no client holds the
+// lock.
 func (s *askState) lock() *schemas.Lock {
 	if s.plan.foreground.session != "" {
 		return s.plan.foreground.lock
@@ -68,8 +69,8 @@ func (s *askState) lock() *schemas.Lock {
 	return s.attendance.lock
 }
 
-// approverPresent reports whether the holder of the lock may decide about the request.
-// Any other person at the session cannot answer the request.
+// approverPresent reports whether the holder of the lock may decide about the request. A
+// person who may not decide does not count, because they cannot answer the request.
 func (s *askState) approverPresent() bool {
 	lock := s.lock()
 	if lock == nil {
@@ -80,8 +81,8 @@ func (s *askState) approverPresent() bool {
 	return i >= 0 && mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk)
 }
 
-// updateLock renews or ends the client's lease, applies its operation to the lock, and returns
-// the lock. After ErrMoved the caller has to repeat it.
+// updateLock renews or ends the client's lease, applies the operation in p to the lock, and
+// returns the lock. If it returns ErrMoved, the caller must call it again.
 func (e *connectors) updateLock(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
 	if err := e.renewClient(ctx, p, mine); err != nil {
 		return mine, err

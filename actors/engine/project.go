@@ -18,15 +18,15 @@ import (
 // ProjectRules reads the rules in the settings files of projects on this machine.
 type ProjectRules interface {
 	// Tighten returns p with the rules of the projects at dirs, which can only make it
-	// stricter. After an error some rules are unknown, and a call there must not be
-	// allowed without a person. Several goroutines may call Tighten at the same time.
+	// stricter. After an error some rules are unknown, and a call in these projects must not
+	// be allowed without a person. Several goroutines may call Tighten at the same time.
 	Tighten(p *policy.Policy, dirs ...string) (*policy.Policy, error)
 }
 
 const (
 	// maxProjectFile bounds the size of a project's settings, in bytes.
 	maxProjectFile = 64 << 10
-	// maxProjects bounds the files that are cached.
+	// maxProjects bounds the number of files that are cached.
 	maxProjects = 256
 )
 
@@ -61,7 +61,7 @@ func (f *ProjectFiles) Tighten(p *policy.Policy, dirs ...string) (*policy.Policy
 			all = append(all, dir)
 		}
 	}
-	slices.Sort(all) // parents first: many projects share them
+	slices.Sort(all) // parent directories first: many projects share their files, so the cached results can be used again
 	for _, dir := range all {
 		var err error
 		if p, err = f.one(p, filepath.Join(dir, ".nod", "settings.json")); err != nil {

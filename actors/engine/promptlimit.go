@@ -11,8 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A question that is held back is shown when an earlier one ends. As a fallback, a timer
-// checks its turn after releaseFirst, then whenever its waiting time has about doubled,
+// Phones and chats show only a limited number of a session's questions at a time; the others
+// are held back. When a question ends, the next one is shown. As a fallback, a timer checks
+// the turn of a question after releaseFirst, then whenever its waiting time has about doubled,
 // and at least about every releaseLast.
 const (
 	releaseFirst = time.Minute
@@ -38,10 +39,10 @@ func createdAt(rec *schemas.Record) time.Time {
 	return at.Add(-time.Duration(wait) * time.Second)
 }
 
-// releaseAt returns the next event of a question that stays held back after its turn was
-// checked at the time looked: another check when its waiting time has doubled, or its
-// deadline if that comes first. It adds up to half of the wait, different for each question,
-// so that the checks of many questions do not coincide.
+// releaseAt returns the next event of a question that stays held back; looked is the time at
+// which its turn was checked. The event is another check when the question's waiting time has
+// doubled, or its deadline if that comes first. releaseAt adds up to half of the wait,
+// different for each question, so that the checks of many questions do not coincide.
 func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	wait := min(max(looked.Sub(createdAt(rec)), releaseFirst), releaseLast)
 	if share, err := strconv.ParseUint(rec.Digest[:min(4, len(rec.Digest))], 16, 16); err == nil {
@@ -53,9 +54,9 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// unreachedEvent returns the release or escalation that had not happened when a request was
-// decided, or nil if there is none. If there is one, phones and chats have not shown the
-// request, and do not get its outcome.
+// unreachedEvent returns the next event of a request that is being decided, if phones and
+// chats would have shown the request at that event: a release or an escalation. They do not
+// get the outcome then. Otherwise it returns nil.
 func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
 		return next
@@ -63,9 +64,9 @@ func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	return nil
 }
 
-// noRecord reports whether err means that a record is missing or unreadable. No answer can
-// allow the request of an unreadable record; the outbox logs it, and it must not stop the
-// handling of other records.
+// noRecord reports whether err means that a record is missing or unreadable. The outbox logs
+// an unreadable record. Its request cannot be allowed, and must not stop the handling of other
+// records.
 func noRecord(err error) bool {
 	return errors.Is(err, bus.ErrNotFound) || errors.Is(err, bus.ErrUnreadable)
 }
@@ -101,7 +102,7 @@ func (e *effects) freePlace(ctx context.Context, key string, held bool) error {
 	return e.lines.of(session).leave(ctx, e, key, held, limit)
 }
 
-// countOpen sets up the counts of pending questions. If a session turns out to be small, its
+// countOpen sets up the counts of pending questions. If a session is no longer crowded, its
 // first questions are shown, because an outdated count may have held them back.
 func (e *effects) countOpen() {
 	e.counts.count = e.store.Records.CountPending
@@ -127,9 +128,9 @@ const (
 	isReleased                      // the question was held back until now
 )
 
-// release shows a question that was held back. If the record changes meanwhile, release
-// tries again itself, because the timer is by then armed for the deadline and would not
-// repeat the release.
+// release shows a question that was held back. If the record changes meanwhile, release tries
+// again itself: it has already armed the timer for the deadline, so no timer would repeat the
+// release.
 func (e *effects) release(ctx context.Context, key string) (releaseResult, error) {
 	for {
 		entry, err := e.store.Records.Get(ctx, key)

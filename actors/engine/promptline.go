@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxLines bounds the sessions whose lines are cached. A line that was dropped is read
-	// again.
+	// maxLines bounds the number of sessions whose lines are cached. A line that was dropped
+	// from the cache is read again.
 	maxLines = 256
 	// verifiedFor is how long the first places of a cached line are used, to decide whether
 	// a question has its turn, before their records are read again.
@@ -49,11 +49,11 @@ type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // keys of questions that have left since the last drop; true: held back
-	busy  bool            // a goroutine processes the line, and will process left too
+	left  map[string]bool // by key, the questions that have left the line since drop was last called; true: held back
+	busy  bool            // a goroutine processes the line, and will process the questions in l.left too
 	front sync.Mutex
 
-	places   []linePlace // guarded by front
+	places   []linePlace // guarded by the lock front
 	verified time.Time
 }
 
@@ -73,7 +73,7 @@ func (l *promptLine) leave(ctx context.Context, e *effects, key string, held boo
 	}
 	over := false
 	defer func() {
-		if !over { // after an error
+		if !over { // advance has failed
 			l.end(true)
 		}
 	}()
@@ -154,7 +154,7 @@ func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 			continue
 		}
 		l.places[i].shown = true
-		if result == wasShown && !verified { // another engine has released it, so more questions may have ended there
+		if result == wasShown && !verified { // another engine has shown this question, so the cache may lack other changes by that engine too
 			if err := l.verify(ctx, e, limit); err != nil {
 				return err
 			}
@@ -185,8 +185,8 @@ func (l *promptLine) among(ctx context.Context, e *effects, entry bus.Entry, lim
 	return slices.ContainsFunc(first, func(p linePlace) bool { return p.key == entry.Key }), nil
 }
 
-// drop removes the questions that have left. stale reports whether another engine had shown
-// one of them: then more questions may have ended on that engine.
+// drop removes the questions that have left the line. stale reports whether another engine had
+// shown one of them: that engine may have ended further questions.
 func (l *promptLine) drop() (stale bool) {
 	l.mu.Lock()
 	left := l.left
@@ -209,7 +209,7 @@ func (l *promptLine) drop() (stale bool) {
 }
 
 // list replaces the line by the session's pending questions. It reads their records, except
-// for the questions that the cache has as held back.
+// for the questions that are held back according to the cache.
 func (l *promptLine) list(ctx context.Context, e *effects) error {
 	keys, err := e.store.Records.Pending(ctx, l.session)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // costs the broker a consumer, so few large pages are cheaper than many small ones.
 const pageSize = 500
 
-// readAtOnce bounds the records that are read at the same time.
+// readAtOnce bounds the number of records that are read at the same time.
 const readAtOnce = 32
 
 // showSettings replies with the settings and the freezes in force.
@@ -34,7 +34,8 @@ func (e *connectors) listPending(ctx context.Context, c *caller, q *schemas.Quer
 }
 
 // listHistory lists the decided requests whose record is still kept, in pages. A request that
-// was decided at once has a record only if its agent may have sent it before.
+// was decided at once has a record only if its agent may have sent it before, or if its input
+// was edited.
 func (e *connectors) listHistory(ctx context.Context, c *caller, q *schemas.Query) (schemas.Page, error) {
 	return e.listRequests(ctx, c, q, true)
 }
@@ -281,7 +282,7 @@ func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]stri
 const someKeys = 20
 
 func (e *connectors) showSession(ctx context.Context, c *caller, q *schemas.Query) (schemas.Session, error) {
-	if !schemas.IsViewer(c.name) { // a reply contains grants and people's messages to agents
+	if !schemas.IsViewer(c.name) { // a carrier must not get the grants and the people's messages to agents in the reply
 		return schemas.Session{}, schemas.Errorf(schemas.CodeForbidden, "a connector that carries questions to people may not look into sessions")
 	}
 	var s schemas.Session

@@ -53,7 +53,7 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	return bus.QuestionToken(hex.EncodeToString(sum[:20])), nil
 }
 
-// waiterOf returns a waiter for the entry's own request.
+// waiterOf returns a waiter for the request under the entry's key.
 func waiterOf(entry *bus.Entry) schemas.Waiter {
 	rec := &entry.Record
 	return schemas.Waiter{PendingID: ownID(entry), Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}
@@ -86,7 +86,8 @@ func (e *recordLife) place(ctx context.Context, entry bus.Entry) (bus.Entry, err
 	}
 }
 
-// asQuestion returns the entry changed into a question with only its own request as a waiter.
+// asQuestion returns the entry changed into a question, with the request under its key as the
+// only waiter.
 func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 	rec := &entry.Record
 	rec.Joined, rec.Waiters = "", []schemas.Waiter{waiterOf(&entry)}
@@ -97,9 +98,9 @@ func (e *recordLife) asQuestion(entry bus.Entry) bus.Entry {
 	return entry
 }
 
-// placeWithHolder stores the request own, whose lock another request holds. If done is false,
-// the caller must place the returned entry instead, because the holder is gone or not stored
-// yet, or because that entry becomes a question without the lock.
+// placeWithHolder stores a request although another request, the holder, has the lock of its
+// question. If done is false, the caller must place the returned entry instead, because the
+// holder is gone or not stored yet, or because that entry becomes a question without the lock.
 func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bus.LockHolder) (_ bus.Entry, done bool, err error) {
 	session, _ := schemas.SplitKey(own.Key)
 	if held.PendingID == "" {
@@ -117,7 +118,7 @@ func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bu
 	case err != nil || !asksFor(&question.Record, own.Record.Question):
 		return e.takeLock(ctx, own, held)
 	case !e.settings.now().settings.JoinsIdentical() && !slices.ContainsFunc(question.Record.Waiters, isDetached):
-		own.Record.Question = "" // a question without the lock
+		own.Record.Question = "" // makes the request a question without the lock
 		return own, false, nil
 	case len(question.Record.Waiters) >= maxWaiters:
 		_, err := e.retire(ctx, question)
@@ -148,8 +149,8 @@ func (e *recordLife) takeLock(ctx context.Context, own bus.Entry, held bus.LockH
 	return own, true, err
 }
 
-// keepArmed arms the timer of a question that was just stored, if the timer may have fired
-// before: an engine drops a fired timer that has no record.
+// keepArmed arms a new question's timer once more, if the timer may have fired before the
+// question was stored: an engine drops a fired timer that has no record.
 func (e *recordLife) keepArmed(ctx context.Context, question bus.Entry) error {
 	if question.Record.NextEvent.At.Sub(e.clock.now()) > firesSoon {
 		return nil
@@ -176,9 +177,8 @@ func (e *recordLife) retire(ctx context.Context, question bus.Entry) (bus.Entry,
 	})
 }
 
-// join stores a request as joined to a question, and adds it to the question's waiters. It
-// writes the request's own record first, so that the question never decides an id that some
-// other request could still take.
+// join stores a request as joined to a question, and then adds it to the question's waiters.
+// In this order, the question never decides an id that another request could still take.
 func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.Entry, done bool, err error) {
 	w := waiterOf(&own)
 	_, own.Record.Joined = schemas.SplitKey(question.Key)
@@ -226,15 +226,15 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 	return err
 }
 
-// replacedDecision returns the decision that withdraws a detached waiter, because the agent
-// has sent the same call again under the id as.
+// replacedDecision returns the decision that withdraws the detached waiter w, because the
+// agent has sent the same call again; as is the new id.
 func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)
 }
 
 // keepTimer changes a question's deadline and next event to fit its waiters, and arms the
-// timer for that event. The caller then writes the record.
+// timer for the event that comes first. The caller then writes the record.
 func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	rec := &entry.Record
 	extendDeadline(rec)
@@ -245,7 +245,7 @@ func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	if sameEvent(*first.Record.NextEvent, *rec.NextEvent) {
 		return nil
 	}
-	if rec.NextEvent.Kind == schemas.EventDeadline { // any other event is earlier
+	if rec.NextEvent.Kind == schemas.EventDeadline { // any other event stays in the record; only the timer is armed for the earlier deadline
 		rec.NextEvent = first.Record.NextEvent
 	}
 	return e.store.Records.Arm(ctx, &first)

@@ -22,8 +22,8 @@ const (
 func sessionKey(session string) string { return "session." + session }
 
 // claimSession returns a session, which may belong to another agent. If it belongs to none,
-// claimSession gives it to this agent. If it has no user, it gets the given user, which is
-// empty in some calls. At most once a day claimSession stores that the session is in use.
+// claimSession gives it to this agent. If the session has no user, it gets the given user, who
+// may be empty. At most once a day claimSession stores the time at which the session was used.
 func (e *holdings) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	for {
 		now := e.clock.now()
@@ -151,8 +151,8 @@ func applyChange(s *schemas.Session, change *schemas.SessionChange) error {
 	return nil
 }
 
-// cleanDirs checks dirs and returns them as a session stores them. It does not follow links:
-// the owner has to make sure that no part of a path is a link.
+// cleanDirs checks the paths in dirs and returns their shortest form, as a session stores
+// them. It does not follow links: the owner has to make sure that no part of a path is a link.
 func cleanDirs(field string, dirs []string) ([]string, error) {
 	clean := make([]string, len(dirs))
 	for i, dir := range dirs {

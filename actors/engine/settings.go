@@ -125,7 +125,8 @@ func (e *admin) applySettings(ctx context.Context, data []byte, actor string) (u
 	if err := e.readSettings(ctx); err != nil {
 		return 0, err
 	}
-	// A session's id has no colon, so no request has this message id.
+	// The message id of a request's entry begins with a session's id, which has no colon, so
+	// it always differs from this one.
 	_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings:%d", revision), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: actor, SettingsRevision: revision,
 	})

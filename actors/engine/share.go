@@ -38,8 +38,8 @@ func (e *holdings) share(ctx context.Context, c *caller, s *schemas.Share) (sche
 	return schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{*g}}, nil
 }
 
-// sharedGrant checks a share and returns its grant. The permissions of the sharing session
-// are confirmed at the store.
+// sharedGrant checks a share and returns the grant to store. The permissions of the sharing
+// session are confirmed at the store.
 func (e *holdings) sharedGrant(ctx context.Context, agent string, s *schemas.Share) (*schemas.StandingAnswer, error) {
 	if strings.TrimSpace(s.Reason) == "" {
 		return nil, schemas.Errorf(schemas.CodeValidation, "Reason is required.")
@@ -124,9 +124,9 @@ func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) 
 }
 
 // withLiveSources returns those of the given answers that are live and whose sources are all
-// live, and by grant_id the sources of each. So the write that ends a source also ends the
-// answers shared from it, even before their own end is stored. A source that is not stored any
-// more counts as ended.
+// live. sources lists the sources of each returned answer, by its grant_id. The write that
+// ends a source thus also ends the answers shared from it, even before their own end is
+// stored. A source that is no longer stored counts as ended.
 func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
@@ -194,9 +194,9 @@ func parsePermissions(named []string) ([]policy.Permission, error) {
 	return perms, nil
 }
 
-// shares returns the ids of the grants that perms come from, and the earliest end of those
-// grants; zero means that none ends. It returns FORBIDDEN if the session does not hold perms.
-// Permissions that the owner has set come from no grant.
+// shares returns the ids of the grants that perms come from, and the time at which the first
+// of these grants ends; zero means that none ends. It returns FORBIDDEN if the session does
+// not hold perms. Permissions that the owner has set come from no grant.
 func (h *entitlements) shares(perms []policy.Permission) (sources []string, until time.Time, err error) {
 	lacks := func(set schemas.SessionPermissions) bool {
 		missing, err := policy.Missing(&set, perms, asWritten)
@@ -263,7 +263,7 @@ func (e *holdings) endDerived(ctx context.Context, from, by string) error {
 	return nil
 }
 
-// gate replies with the permissions that the session of a scheduled task lacks. If there are
+// gate replies with the permissions that the session of a scheduled task lacks. If it lacks
 // any, the session gets a notice; no person is asked, and the task runs in any case.
 func (e *holdings) gate(ctx context.Context, c *caller, g *schemas.Gate) (schemas.GateReply, error) {
 	agent := c.name

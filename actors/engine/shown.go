@@ -77,10 +77,11 @@ func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) 
 }
 
 // claimShown stores a worker's claim for one try to show a prompt, before the try sends
-// anything: if the try never reports, its message may exist nevertheless. While another
-// worker's claim lasts, the entry is returned with that claim. If there is nothing to send, the
-// entry is returned without a claim: this version is shown already, or the request has ended
-// before anything was sent.
+// anything: if the worker dies during the try, a message may exist nevertheless.
+//
+// While another worker's claim lasts, claimShown returns the entry with that claim. If there
+// is nothing to send, it returns the entry without a claim: this version is already shown, or
+// the request has ended before anything was sent.
 func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
 	if s.Claim == nil {
 		return *s, errNoClaim
@@ -107,7 +108,7 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 				return next, err
 			}
 		}
-		if s.Settled && stored.Revision == 0 && !mayBeThere { // nothing was sent; a prompt still in the queue finds the entry settled
+		if s.Settled && stored.Revision == 0 && !mayBeThere { // nothing was sent, so there is no message to change; a prompt that is still in the queue finds the entry settled
 			next.Settled, next.Revision = true, s.Revision
 		} else {
 			next.Claim = &schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.AckWait)}
@@ -147,8 +148,8 @@ func (e *connectors) isPending(ctx context.Context, key string) (bool, error) {
 	return err == nil && !entry.Record.Terminal(), err
 }
 
-// isUnclaimed reports whether nothing was sent under an entry, and no worker has a claim
-// to send.
+// isUnclaimed reports whether no worker has stored that it showed the prompt, and no worker
+// has a claim to show it.
 func isUnclaimed(s *schemas.Shown, now time.Time) bool {
 	return !s.Settled && s.Revision == 0 && (s.Claim == nil || !now.Before(s.Claim.Until))
 }

@@ -106,9 +106,9 @@ func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingE
 	return entry, nil
 }
 
-// changeAnswer changes an answer by compare-and-set, and returns the stored answer. change
-// gets the stored answer, or a zero one if there is none. If change returns false, nothing is
-// written. After a conflict change is called again with the newer answer.
+// changeAnswer changes an answer by compare-and-set, and returns the stored answer. The
+// function change gets the stored answer, or a zero one if there is none; if it returns false,
+// nothing is written. After a conflict, it is called again with the newer answer.
 func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
 	key := standingKey(owner, id)
 	for {

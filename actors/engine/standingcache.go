@@ -19,10 +19,10 @@ const ownersKept = 16384
 // agent.
 type answers struct {
 	byID  map[string]*standingEntry
-	rules *policy.Answers  // of all live answers
-	of    []*standingEntry // by index in rules, the answer that has the rule
-	perms []*standingEntry // the live answers that name permissions
-	until time.Time        // when the first of the live answers expires; zero if none does
+	rules *policy.Answers  // the rules of all live grants
+	of    []*standingEntry // by index in rules, the grant that contains the rule
+	perms []*standingEntry // the live grants that name permissions
+	until time.Time        // when the first of the live grants expires; zero if none does
 }
 
 func collect(byID map[string]*standingEntry, now time.Time) *answers {
@@ -63,7 +63,7 @@ type ownerAnswers struct {
 	now    *answers          // nil before the first reading
 	stale  map[string]uint64 // ids to read again, with the revision that the broker has reported
 	newest uint64            // the newest revision read
-	until  time.Time         // from then on, now is compared with the store before it is used
+	until  time.Time         // from this time on, the answers are compared with the store before they are used
 }
 
 // changed handles the broker's report that a key has changed: it marks the answer under the
@@ -105,7 +105,7 @@ func (s *standingCache) doubt(owner string) {
 	}
 }
 
-// replace caches a snapshot that was made again from the cached entries, if these have not
+// replace caches the snapshot a, which was made from the cached entries, unless these have
 // changed since.
 func (s *standingCache) replace(owner string, a *answers) {
 	s.mu.Lock()
@@ -129,7 +129,8 @@ func (s *standingCache) owner(owner string) *ownerAnswers {
 	return o
 }
 
-// stored caches an answer as it is in the store now; a nil entry means that it is gone.
+// stored caches an answer as it is in the store now; a nil entry means that the answer is
+// gone.
 func (s *standingCache) stored(owner, id string, entry *standingEntry, revision uint64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

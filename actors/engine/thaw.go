@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// mayThaw returns FORBIDDEN for a thaw by a person who may not decide every request. It also
-// refuses a thaw from the agents' machine if a second device could thaw. If no second device
-// could, it demands the code word, if the settings name one.
+// mayThaw returns FORBIDDEN for a thaw by a person who may not decide every request, and for a
+// thaw from the agents' machine if a second device could thaw. If no second device could, a
+// thaw from the agents' machine needs the code word, if the settings name one.
 func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)
@@ -27,8 +27,8 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	return checkCodeWord(now, word)
 }
 
-// checkCodeWord refuses a thaw unless said is the code word that permissions.confirm names
-// for the highest risk. It also refuses a word if the settings name none.
+// checkCodeWord returns FORBIDDEN if permissions.confirm names a code word for the highest
+// risk and said is not that word. If it names none, said must be empty.
 func checkCodeWord(s *schemas.Settings, said string) error {
 	c := s.CodeWordFor(schemas.RiskHigh)
 	if c == nil && said != "" {

@@ -21,9 +21,10 @@ func (e *holdings) undoFilter(ctx context.Context, connector, userID string) (fu
 	return func(g *schemas.StandingAnswer) bool { return mayUndo(&who, g) }, nil
 }
 
-// mayUndo reports whether an approver gave the standing answer, or may, by the settings,
-// decide every call that it covers. The risk and the host of these calls are not known, so an
-// approver who is limited by risk or host may undo only their own answers.
+// mayUndo reports whether an approver may undo a standing answer: because they gave it, or
+// because the settings let them decide every call that it covers. The risk and the host of
+// these calls are not known, so an approver who is limited by risk or host may undo only their
+// own answers.
 func mayUndo(who *schemas.Approver, g *schemas.StandingAnswer) bool {
 	if g.By.Kind == schemas.ByHuman && g.By.Name == who.Name {
 		return true

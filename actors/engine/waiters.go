@@ -22,16 +22,17 @@ func waiterOfID(pendingID string) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.PendingID == pendingID }
 }
 
-// countedWaiters selects the waiters that the answered prompt counted and whose deadlines have
-// not passed.
+// countedWaiters selects the waiters that the answered prompt showed and whose deadlines have
+// not passed. places is the number of calls that the prompt showed.
 func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 	return func(w *schemas.Waiter) bool { return w.Place < max(places, 1) && now.Before(w.Deadline) }
 }
 
-// decide ends a question with the decision d for the waiters that about selects. Every
-// other open waiter becomes a question of its own. Of concurrent decisions only one is
+// decide ends a question. Each open waiter for which about returns true gets the decision d;
+// every other open waiter becomes a question of its own. Of concurrent decisions only one is
 // stored; each caller gets the entry with the stored decision, after its effects are stored.
-// Nothing is written if about selects no open waiter, or leaves out the question's own request.
+// Nothing is written if about returns true for no open waiter, or false for the request that
+// opened the question, if that is still open.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -42,7 +43,7 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 		for i := range rec.Waiters {
 			switch w := &rec.Waiters[i]; {
 			case !w.Open():
-			case !about(w) && w.PendingID == ownID(next): // the question's own request cannot move to another question
+			case !about(w) && w.PendingID == ownID(next): // the request that opened the question cannot move to another one
 				return nil, nil
 			case !about(w):
 				w.SplitOff = true
@@ -69,9 +70,9 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 	return entry, e.holdings.applyEffects(ctx, entry)
 }
 
-// endSome gives the decision d to the waiters that about selects, and the others stay in the
-// question. If no waiter stays open, the question ends. The pending_id in d must be that of
-// the question's own request.
+// endSome gives the decision d to each waiter for which about returns true. The other waiters
+// stay in the question; if none of them is open, the question ends. The pending_id in d must
+// be that of the request that opened the question.
 func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	last := false
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
@@ -106,8 +107,8 @@ func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.De
 	return entry, nil
 }
 
-// expire ends the waiters of a question whose deadline is not after the broker time at, and
-// arms the timer for the next event if the question stays pending.
+// expire ends those waiters of a question whose deadlines have come; at is the broker's time.
+// If the question stays pending, expire arms the timer for the next event.
 func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) (bus.Entry, error) {
 	d, err := e.timeoutDecision(&entry.Record, at)
 	if err != nil {
@@ -124,8 +125,9 @@ func (e *recordLife) expire(ctx context.Context, entry bus.Entry, at time.Time) 
 	return ended, e.rearm(ctx, withEarliestEvent(ended))
 }
 
-// endOverdue ends the waiters of a pending question whose deadline is not after the broker
-// time now, publishes the decision if that ends the question, and returns the newest record.
+// endOverdue ends those waiters of a pending question whose deadlines have come; now is the
+// broker's time. If this ends the question, endOverdue publishes the decision. It returns the
+// newest record.
 func (e *recordLife) endOverdue(ctx context.Context, entry bus.Entry, now time.Time) (bus.Entry, error) {
 	overdue := func(w schemas.Waiter) bool { return w.Open() && !w.Deadline.After(now) }
 	for !entry.Record.Terminal() && entry.Record.Joined == "" && slices.ContainsFunc(entry.Record.Waiters, overdue) {
@@ -156,9 +158,9 @@ func (e *recordLife) setDetached(ctx context.Context, question bus.Entry, pendin
 	})
 }
 
-// detachLate adds a standing answer to an approval if the agent reports only now that it had
-// stopped waiting before the approval. The call did not run, so the approval counts for the
-// agent's next identical call.
+// detachLate handles an agent's report that it had stopped waiting for a call, if the report
+// comes after the call's approval. The call did not run, so detachLate adds a standing answer:
+// the approval counts for the agent's next identical call.
 func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pendingID string) (bus.Entry, error) {
 	question, changed, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -190,7 +192,7 @@ func (e *recordLife) remainingRetention(entry *bus.Entry) time.Duration {
 	return max(bus.Retention-e.clock.now().Sub(entry.Record.Decision.DecidedAt), time.Minute)
 }
 
-// ownID returns the pending_id of the entry's own request.
+// ownID returns the pending_id of the request under the entry's key.
 func ownID(entry *bus.Entry) string {
 	_, id := schemas.SplitKey(entry.Key)
 	return id
@@ -202,9 +204,9 @@ func allowsOnce(d *schemas.Decision) bool {
 	return d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !d.Lasts()
 }
 
-// withStandingAnswer returns d. If a person allows calls whose agents have stopped waiting, it
-// adds a standing answer: each of these calls, asked again, is allowed once until the latest
-// of their deadlines.
+// withStandingAnswer returns the decision d. If d is a person's approval of calls whose agents
+// have stopped waiting, the returned decision contains a standing answer: each of these calls,
+// asked again, is allowed once until the latest of their deadlines.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
 	if !allowsOnce(d) || d.UpdatedInput != nil {
 		return d, nil

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// knownKept bounds the keys of a cache. knownFor bounds the age of a current value,
-	// because a watch can stop without an error, for example if its stream has lost its
-	// newest messages.
+	// knownKept bounds the number of keys in a cache. knownFor bounds the age of a current
+	// value, because a watch can stop without an error, for example if its stream has lost
+	// its newest messages.
 	knownKept = 16384
 	knownFor  = 15 * time.Second
 )
@@ -73,7 +73,8 @@ func (c *watchedCache[T]) get(ctx context.Context, key string) (reading[T], erro
 }
 
 // renew reads a key from the store and caches the reading. If that fails, the cached reading
-// stays. With bus.ErrNotFound, renew returns the revision at which the key can be created.
+// stays. If the error is bus.ErrNotFound, the returned reading contains the revision at which
+// the key can be created.
 func (c *watchedCache[T]) renew(ctx context.Context, key string) (reading[T], error) {
 	s, last, changes := c.slot(key)
 	r := reading[T]{began: time.Now()}
@@ -97,10 +98,10 @@ func (c *watchedCache[T]) slot(key string) (s *cacheSlot[T], last *reading[T], c
 	return s, s.last, s.changes
 }
 
-// keep caches a reading, unless a newer one is cached. A reading with an older revision may
-// come from a server that no longer leads. If it began staleAfter later than the cached one,
-// it replaces it nevertheless: the stream must have lost its newest messages. The reading is
-// current if its key has not changed since it began.
+// keep caches the reading r, unless a newer one is cached. A reading with an older revision
+// may come from a server that no longer leads. But if r began staleAfter later than the cached
+// reading, r replaces it in any case: the stream must have lost its newest messages. r is
+// current if its key has not changed since r began.
 func (c *watchedCache[T]) keep(s *cacheSlot[T], r *reading[T], changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

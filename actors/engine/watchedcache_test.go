@@ -16,8 +16,9 @@ func cacheReading[T any](c *watchedCache[T], key string, r reading[T]) {
 	c.keep(s, &r, changes)
 }
 
-// storeOf returns a cache that reads the given readings, one after another, instead of a
-// store. The function meanwhile of a reading runs while the reading is in progress.
+// storeOf returns a cache that gets the given readings, one after another, instead of reading
+// a store. The function in a reading's field meanwhile, if any, is called while the reading is
+// in progress.
 func storeOf(readings ...storedReading) *watchedCache[string] {
 	c := &watchedCache[string]{}
 	c.read = func(context.Context, string, *reading[string]) (string, uint64, error) {
@@ -57,7 +58,7 @@ func TestWhatChangesWhileItIsReadIsNotKept(t *testing.T) {
 		})
 	}
 	c := storeOf(storedReading{"older", 6, nil, func(c *watchedCache[string]) {
-		time.Sleep(time.Microsecond) // the clock may be coarse
+		time.Sleep(time.Microsecond) // so that the newer reading begins later, even if the clock is coarse
 		cacheReading(c, "session.S", reading[string]{"newer", 6, time.Now()})
 	}})
 	_, err := c.get(t.Context(), "session.S")
@@ -66,7 +67,7 @@ func TestWhatChangesWhileItIsReadIsNotKept(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "newer", r.value)
 	c.changed("session.other", 8)
-	c.changed("session.S", 6) // the reading has this change
+	c.changed("session.S", 6) // the reading already includes revision 6
 	_, ok = c.current("session.S")
 	require.True(t, ok)
 	require.EqualValues(t, 8, c.newest())
@@ -101,9 +102,9 @@ func TestWhatIsKnownIsReadAgainWhateverTheWatchSays(t *testing.T) {
 	})
 }
 
-// A server that no longer leads may return an older version. That version does not replace a
-// newer one. If it is still read after staleAfter, it does: the stream has lost the newer
-// version. A failed reading replaces nothing.
+// A server that no longer leads may return an older version, which does not replace a newer
+// one. But if a server still returns it after staleAfter, it does replace the newer one: the
+// stream has lost that. A failed reading replaces nothing.
 func TestAnOlderReadingReplacesNoNewerOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := storeOf(

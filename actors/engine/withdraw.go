@@ -89,8 +89,8 @@ func (e *withdrawals) takeBack(ctx context.Context, question bus.Entry, agent st
 	return ended, err
 }
 
-// replyDecision returns the decision about the request under key from question, the record
-// that decides the request.
+// replyDecision returns the decision about the request under key. question is the record that
+// decides the request.
 func replyDecision(question bus.Entry, key string) (schemas.RequestReply, error) {
 	_, id := schemas.SplitKey(key)
 	d := question.Record.Decision
@@ -105,7 +105,7 @@ func replyDecision(question bus.Entry, key string) (schemas.RequestReply, error)
 
 func (e *withdrawals) withdrawUnknown(ctx context.Context, agent string, w *schemas.Withdraw, revision uint64) (schemas.RequestReply, error) {
 	key := schemas.Key(w.SessionID, w.PendingID)
-	// If the log has a decision without a record, that decision is the reply.
+	// If the request was decided in the log, without a record, that decision is the reply.
 	logged, err := e.life.claim(ctx, key, schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogClaim, Actor: agent,
 		SessionID: w.SessionID, PendingID: w.PendingID,

@@ -42,8 +42,8 @@ func (e *connectors) register(ctx context.Context, c *caller, r *schemas.Registe
 	}
 }
 
-// servePrompts creates the queue of a carrier's prompts if the worker is new (comes), or if
-// the queue was lost. An inbox has no queue.
+// servePrompts creates the queue of a carrier's prompts if the worker is new (comes is true),
+// or if the queue was lost. An inbox has no queue.
 func (e *connectors) servePrompts(ctx context.Context, connector string, comes bool) error {
 	switch {
 	case schemas.IsViewer(connector):
@@ -75,7 +75,7 @@ func (e *connectors) delivery(ctx context.Context, c *caller, d *schemas.Deliver
 		if entry, last, err = e.effects.markRouteFailed(ctx, entry, c.name, d.Recipient); err != nil {
 			return schemas.OK{}, err
 		}
-		if !goesToCarriers(&entry.Record) { // no phone or chat shows it, so the next question is shown
+		if !goesToCarriers(&entry.Record) { // no phone or chat shows the question, so the session's next question is shown
 			if err := e.effects.freePlace(ctx, entry.Key, heldBack(&entry.Record)); err != nil {
 				return schemas.OK{}, err
 			}
