@@ -57,9 +57,10 @@ type Options struct {
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.
 	AgentName, Host, User string
-	// Stream, if not nil, sends each request that waits for a person to its subscribers.
+	// Stream, if not nil, shows each request that waits for a person to its subscribers, who
+	// may answer it.
 	Stream *Stream
-	Log    *slog.Logger // never gets the content of a request; nil discards
+	Log    *slog.Logger // never gets the content of a request; nil discards the log
 }
 
 // Streams are the input and output of a peer: the editor or the agent. If the agent's In
@@ -70,7 +71,7 @@ type Streams struct {
 }
 
 const (
-	reachWithin    = 10 * time.Second // to connect to nod and submit a request
+	reachWithin    = 10 * time.Second // time limit to connect to nod and submit a request
 	withdrawWithin = 5 * time.Second
 )
 

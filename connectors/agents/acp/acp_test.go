@@ -79,8 +79,9 @@ func TestWhatAnAgentDoesNotOffer(t *testing.T) {
 	r.ends()
 }
 
-// TestWhenNodCannotBeAsked: the editor asks its user if nod is unavailable, and in a race
-// after any failure, unless Deny is set. Otherwise a failure refuses the request.
+// TestWhenNodCannotBeAsked: if nod is unavailable, the editor asks its user. After any other
+// failure of nod the request is refused, except in a race: the editor still asks. With Deny,
+// every failure refuses the request.
 func TestWhenNodCannotBeAsked(t *testing.T) {
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
 	failing := func(err error) func(*fakeNod) acp.Connect {

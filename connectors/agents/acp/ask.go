@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is a permission request of the agent that has no answer yet. It gets one answer,
-// because an answer must first remove it from sidecar.open.
+// ask is a permission request of the agent that has no answer yet. It gets only one answer,
+// because whoever answers must first remove it from sidecar.open.
 type ask struct {
 	permission
 	key   string

@@ -23,8 +23,8 @@ const (
 )
 
 const (
-	maxBody     = 64 << 10         // bytes of an answer
-	writeWithin = 30 * time.Second // for one notification to one subscriber
+	maxBody     = 64 << 10         // maximum length of the body of an answer, in bytes
+	writeWithin = 30 * time.Second // time limit to send one notification to one subscriber
 )
 
 // Answer sends a person's answer to request r to nod: one of r's options, or a dismissal

@@ -32,7 +32,7 @@ type streamRig struct {
 	server *httptest.Server
 	err    error
 	open   map[string]*submission
-	narrow atomic.Bool // new connections have a small send buffer, so that a slow subscriber shows soon
+	narrow atomic.Bool // new connections have a small send buffer, so that a slow subscriber is soon noticed
 }
 
 func serve(t *testing.T) *streamRig {

@@ -50,7 +50,7 @@ func (s *sidecar) showInEditor(a *ask) {
 // cancelInEditor tells the editor to close its prompt, if it shows the request. Some editors
 // ignore the message; editorAnswered drops their answer.
 func (s *sidecar) cancelInEditor(a *ask) {
-	if !a.shown { // safe without the lock: shown changes only while a is open
+	if !a.shown { // safe without the lock: a.shown changes only while the request is open, and it no longer is
 		return
 	}
 	if line, err := withdrawal(a.id); err == nil {
@@ -107,7 +107,7 @@ func (s *sidecar) editorAnswered(m message) bool {
 		return true // the response answers another kind of request
 	case !a.shown:
 		return false // the editor does not show this request, so it cannot answer it
-	case m.failed: // the editor cannot show the request; nod still asks
+	case m.failed: // the editor cannot show the request; nod still asks a person
 		a.shown = false
 		return false
 	}

@@ -15,7 +15,7 @@ import (
 const maxQueued = 64
 
 // Stream sends each request that waits for a person to all subscribers, and sends a new
-// subscriber the requests that are pending. It is safe for concurrent use.
+// subscriber the requests that are pending at that time. It is safe for concurrent use.
 type Stream struct {
 	mu      sync.Mutex
 	pending []pending
@@ -110,8 +110,8 @@ func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
 	return schemas.Request{}, false
 }
 
-// subscribe adds a subscriber. It returns the subscriber, and the notifications of all
-// pending requests, which are not in its queue.
+// subscribe adds a subscriber. It returns the subscriber and the notifications of all pending
+// requests: the caller must send them, because they are not in the subscriber's queue.
 func (s *Stream) subscribe() (*subscriber, [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +141,8 @@ func (s *Stream) drop(sub *subscriber, code websocket.StatusCode, reason string)
 	close(sub.queue)
 }
 
-// Close ends every subscription. Later subscribers are disconnected after the pending
-// requests.
+// Close ends every subscription. A client that subscribes after Close gets only the pending
+// requests, and is then disconnected.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
