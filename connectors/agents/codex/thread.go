@@ -3,8 +3,8 @@ package codex
 import "encoding/json"
 
 // threadResult stores a thread's directory, if result is Codex's response to the start,
-// resumption or fork of a thread. Results of other requests name no thread or no directory,
-// and change nothing.
+// resumption or fork of a thread. Results of other requests lack a thread or a directory, and
+// change nothing.
 func (s *sidecar) threadResult(result map[string]json.RawMessage) {
 	s.setDir(text(object(result["thread"])["id"]), text(result["cwd"]))
 }
