@@ -29,8 +29,8 @@ const (
 	noLL  = "NOD_TEST_NO_LANDLOCK" // if set, nod finds a kernel without Landlock
 )
 
-// environment returns the environment of the tests' processes, with more variables. GORACE
-// saves a second in each process: with -race it would sleep before it ends.
+// environment returns the environment of the tests' processes, plus the variables in more.
+// GORACE saves a second in each process: with -race it would sleep before it ends.
 func environment(more ...string) []string {
 	return append([]string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"}, more...)
 }
