@@ -16,8 +16,8 @@ import (
 type Change struct {
 	Path          string // the file, with links resolved
 	Before, After []byte
-	// Warning tells the user why, with these settings, nod is not asked or is asked about
-	// fewer calls, or why nod's setting was not removed; usually empty.
+	// Warning tells the user why nod is not asked, or is asked about fewer calls, with these
+	// settings; or why nod's setting was not removed. It is usually empty.
 	Warning string
 	// Note holds advice for the user after an installation; may be empty.
 	Note string

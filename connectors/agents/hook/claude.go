@@ -73,15 +73,15 @@ func (claude) Read(input []byte) (Call, error) {
 		call.Turn = func() Turn { return claudeTurn(in) }
 	}
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
-		call.Ignore = "" // nameTool sets Ignore for questions, but the end of a question is a signal
+		call.Ignore = "" // nameTool sets Ignore for a question, but an event about its end is a signal, which nod handles
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
 	}
 	return call, err
 }
 
-// claudeHostResolved describes the pending requests that the event of c resolves. took
-// is how long the call ran, in milliseconds, without the time that Claude Code's prompt
-// was open; nil if unknown.
+// claudeHostResolved describes the pending requests that Claude Code no longer waits for after
+// the event of c. took is how long the call ran, in milliseconds, without the time that Claude
+// Code's prompt was open; nil if unknown.
 func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	switch c.Event {
 	case postToolUse, postToolUseFailure:

@@ -15,7 +15,7 @@ type Host struct {
 	Dialect Dialect
 	Setup   Setup
 
-	Program string   // its command
+	Program string   // the host's program, as a name in PATH
 	Tested  []string // versions tested with nod, oldest first
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // OpenCodeName is the name of OpenCode in `nod install NAME`. OpenCode has no hooks: the
-// installation only makes it ask for permission, and `nod opencode` follows its server
-// and answers.
+// installation only makes OpenCode ask for permission, and `nod opencode` follows OpenCode's
+// server and answers.
 const OpenCodeName = "opencode"
 
 const openCodeSetting = "permission"
