@@ -68,7 +68,8 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 	if err := schemas.Decode(whole, &request); err != nil {
 		return request, err
 	}
-	// The caller may have sent a request under its own id before. An id made here is new.
+	// The caller may have sent a request under its own id before. An id that withDefaults made
+	// is new.
 	request.Rejoin = named
 	if request.AgentName == "" {
 		request.AgentName = agent.Name
@@ -89,7 +90,7 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 func withDefaults(body []byte) (whole []byte, named bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
-		return body, false // Decode reports the error
+		return body, false // schemas.Decode refuses this body later, with a better error
 	}
 	var missing []string
 	for name, value := range map[string]string{
