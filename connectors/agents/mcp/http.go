@@ -30,8 +30,8 @@ const (
 	// Path is the HTTP path of the tools.
 	Path = "/mcp"
 
-	// SessionHeader is the HTTP header with the nod session of a request. ProjectHeader
-	// is the one with the full path of the client's project.
+	// SessionHeader is the HTTP header with the nod session of a request. ProjectHeader is the
+	// HTTP header with the full path of the client's project.
 	SessionHeader = "Nod-Session"
 	ProjectHeader = "Nod-Project"
 
@@ -79,7 +79,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error
 	s.Stop()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
 	defer cancel()
-	if server.Shutdown(last) != nil { // a client does not read its response
+	if server.Shutdown(last) != nil { // a client did not read its response in time
 		_ = server.Close()
 	}
 	return nil

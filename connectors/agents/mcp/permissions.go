@@ -18,7 +18,7 @@ import (
 )
 
 // parseArguments parses the arguments of a tool that an agent itself calls. It fails on an
-// unknown name, because the agent may rely on it as a condition.
+// argument with an unknown name, because the agent may rely on it as a condition.
 func parseArguments(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -130,8 +130,8 @@ func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 	return result
 }
 
-// withReadTimeout returns a context for a call that does not wait for a person. The
-// context ends after readWithin, or earlier if that of untilGone ends.
+// withReadTimeout returns a context for a call that does not wait for a person. The context
+// ends after readWithin, or earlier if the client no longer waits or the server stops.
 func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, done := c.untilGone(ctx)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)

@@ -16,8 +16,8 @@ const (
 	exitPlanMode    = "ExitPlanMode"
 )
 
-// leaveIt is the name of the option that gives no answer. A decision has it as its message
-// if a person chose that option and wrote nothing.
+// leaveIt is the name of the option that gives no answer. If a person chooses that option and
+// writes nothing, leaveIt is the message of the decision.
 const leaveIt = "Leave it unanswered"
 
 // cannotShow returns the denial of a question that nod cannot show to a person.

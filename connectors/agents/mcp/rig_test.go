@@ -21,7 +21,7 @@ import (
 const (
 	token   = "a-token-of-the-test's-own"
 	earlier = "2025-11-25" // a protocol version in which clients have sessions
-	later   = "2026-07-28" // one without sessions
+	later   = "2026-07-28" // a protocol version in which clients have no sessions
 	session = "s1"
 )
 
@@ -179,8 +179,8 @@ func said(t *testing.T, result *sdk.CallToolResult) string {
 	return result.Content[0].(*sdk.TextContent).Text
 }
 
-// progress stores the progress notifications that a client receives. more gets one element
-// for each.
+// progress stores the progress notifications that a client receives. The channel more gets one
+// element for each notification.
 type progress struct {
 	mu   sync.Mutex
 	seen []*sdk.ProgressNotificationParams

@@ -57,8 +57,8 @@ func TestCancellationWithdraws(t *testing.T) {
 	})
 }
 
-// If a client is killed, its connection ends without a cancellation: the server withdraws
-// its request.
+// If a client is killed, its connection ends without a cancellation: the server withdraws the
+// request of the client's call.
 func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
