@@ -26,8 +26,8 @@ type fakeOpenCode struct {
 	t        *testing.T
 	password string
 	dir      string // the project's directory that calls must name; may be empty
-	old      bool   // the fake is OpenCode before 1.1, without a list and with other replies
-	noList   bool   // the list fails, as in 1.18 while a webfetch is pending
+	old      bool   // the fake acts as OpenCode before 1.1, which has no list of permissions and other replies
+	noList   bool   // the list of permissions fails, as in OpenCode 1.18 while a webfetch is pending
 
 	mu        sync.Mutex
 	pending   map[string]map[string]any

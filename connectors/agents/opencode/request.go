@@ -15,8 +15,8 @@ import (
 
 const alwaysOption = "opencode_always"
 
-// maxRuleName is twice the maximum number of characters of the patterns in the option for
-// OpenCode's "always". Longer patterns cannot be shown in full and are not offered.
+// maxRuleName limits the option for OpenCode's "always": its patterns may have half as many
+// characters. Longer patterns cannot be shown in full and are not offered.
 const maxRuleName = 200
 
 // actions maps OpenCode's own tools to action types. Every other tool is an MCP server's,
