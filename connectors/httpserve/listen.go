@@ -31,9 +31,9 @@ type Listen struct {
 // Server holds names that errors mention: the server's own, and those of its settings.
 type Server struct {
 	Name      string // such as "the web inbox"
-	Flag      string // the flag that sets Addr
-	Default   string // an example for Addr
-	PublicURL string // the flag or setting that sets PublicURL
+	Flag      string // the flag that sets Listen.Addr
+	Default   string // an example for Listen.Addr
+	PublicURL string // the flag or setting that sets Listen.PublicURL
 }
 
 // Address describes how callers reach an open server.

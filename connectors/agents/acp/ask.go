@@ -33,7 +33,7 @@ func (s *sidecar) intercept(line []byte, m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
-		return true // no answer could be delivered
+		return true // the agent or the editor is gone: no answer could be delivered
 	}
 	if earlier := s.open[a.key]; earlier != nil {
 		// Two requests with one id are refused, because the agent could take the answer to

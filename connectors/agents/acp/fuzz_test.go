@@ -76,8 +76,8 @@ func away(context.Context) (acp.Nod, error) {
 	return nil, schemas.Errorf(schemas.CodeUnavailable, "not running")
 }
 
-// fromEditor checks that every line of the editor reaches the agent. The sidecar keeps no
-// line, because no request is open that the editor could answer.
+// fromEditor checks that every line of the editor reaches the agent: the sidecar drops none,
+// because no request is open that the editor could answer.
 func fromEditor(t *testing.T, said []byte, size int) {
 	agentOut, agentEnd := io.Pipe()
 	agent := &closingWriter{other: agentEnd}

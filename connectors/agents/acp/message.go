@@ -8,7 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The JSON-RPC methods of messages that the sidecar reads; it only passes all others.
+// The JSON-RPC methods of the messages that the sidecar reads. It passes on all other messages
+// unread.
 const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"

@@ -9,10 +9,10 @@ func (s *sidecar) answer(a *ask, o outcome) {
 	s.cancelInEditor(a)
 }
 
-// take removes request a from the open requests and returns true; then only its caller may
-// answer a. It returns false if a was taken before. If the editor shows a, the sidecar will
-// drop the editor's answer. If why is not nil, take also makes run stop waiting for nod and
-// withdraw a, for this reason.
+// take removes a request from the open requests and returns true; then only its caller may
+// answer the request. It returns false if the request was taken before. If the editor shows
+// the request, the sidecar drops the editor's later answer. If why is not nil, the method run
+// also stops waiting for nod and withdraws the request; why is the reason.
 func (s *sidecar) take(a *ask, why error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

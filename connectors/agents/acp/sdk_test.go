@@ -20,13 +20,13 @@ import (
 // programmer is an agent built with the protocol's SDK. It asks for permission to run its
 // prompt as a command, and sends the outcome as its message.
 type programmer struct {
-	sdk.Agent // its other methods are not called
+	sdk.Agent // nil: no test calls the methods that programmer does not define
 	conn      *sdk.AgentSideConnection
 }
 
 func sdkAgent() int {
 	a := &programmer{}
-	in, gate := io.Pipe() // a.conn must be set before the first message is handled
+	in, gate := io.Pipe() // handles no message before a.conn is set
 	a.conn = sdk.NewAgentSideConnection(a, os.Stdout, in)
 	_, err := io.Copy(gate, os.Stdin)
 	_ = gate.CloseWithError(err)
@@ -70,7 +70,7 @@ func (a *programmer) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.Promp
 
 // editor is an editor built with the protocol's SDK, in the test's process.
 type editor struct {
-	sdk.Client // its other methods are not called
+	sdk.Client // nil: no test calls the methods that editor does not define
 	conn       *sdk.ClientSideConnection
 	asked      chan context.Context // gets the context of each permission request
 	answers    chan sdk.PermissionOptionId

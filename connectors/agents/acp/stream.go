@@ -23,14 +23,14 @@ type Stream struct {
 	ended   bool
 }
 
-// pending is a request that waits for a person, and its encoded notification.
+// pending is a request that waits for a person, with its notification as JSON.
 type pending struct {
 	request schemas.Request
 	encoded []byte
 }
 
-// subscriber is one client of the stream. When queue is closed, why holds the reason for the
-// client.
+// subscriber is one client of the stream. When its queue is closed, the field why holds the
+// reason that the client is told.
 type subscriber struct {
 	queue chan []byte
 	why   websocket.CloseError
@@ -68,7 +68,7 @@ func newNotification(r *schemas.Request) ([]byte, error) {
 	})
 }
 
-// add sends r to all subscribers, and to those that subscribe before done is called. It
+// add sends r to all subscribers, and until done is called also to each new subscriber. It
 // drops a subscriber whose queue is full. On a nil Stream it does nothing.
 func (s *Stream) add(r schemas.Request) (done func()) {
 	if s == nil {

@@ -40,7 +40,7 @@ func (s *sidecar) intercept(a *ask) {
 	earlier := s.open[string(a.id)]
 	switch {
 	case s.gone:
-		end(nil) // no answer could be delivered
+		end(nil) // Codex or its client is gone: no answer could be delivered
 	case earlier != nil: // two requests with one id: Codex could take an answer for either
 		delete(s.open, string(a.id))
 		earlier.end(errReused)

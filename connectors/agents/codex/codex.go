@@ -91,7 +91,7 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 		return 0, fmt.Errorf("start Codex: %w", err)
 	}
 	go s.fromClient(in, stdin)
-	_ = cmd.Wait() // ProcessState holds the result
+	_ = cmd.Wait() // cmd.ProcessState holds the result
 	s.endAll(errServerGone)
 	s.asks.Wait()
 	s.passToClient(s.half) // the rest, if Codex ended in the middle of a line

@@ -118,8 +118,8 @@ func TestTheShellAroundACommand(t *testing.T) {
 	}
 }
 
-// A request to approve file changes shows the changes that Codex reported before. If Codex
-// reported none in this turn, the client is asked.
+// A request to approve file changes shows the changes that Codex reported when it started
+// them. If Codex reported none in this turn, the client is asked.
 func TestFileChanges(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(changes)

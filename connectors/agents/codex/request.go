@@ -145,8 +145,9 @@ func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	return err
 }
 
-// offers reports whether raw, the list of decisions in an approval request, contains d. Codex
-// leaves the list out if it accepts its default decisions, which include d.
+// offers reports whether raw, the list of decisions in an approval request, contains d. If
+// Codex sends no list, it accepts its default decisions, which include every decision that nod
+// sends.
 func offers(raw json.RawMessage, d decision) bool {
 	var all []json.RawMessage
 	if absent(raw) {

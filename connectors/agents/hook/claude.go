@@ -158,9 +158,9 @@ func claudeRules(suggestions json.RawMessage) []Rule {
 	return out
 }
 
-// name returns the option's text for a person. ok is false unless the suggestion only
-// adds rules that allow, at a known destination, and the rules are short enough to show
-// in full.
+// name returns the option's text for a person. ok is false unless the suggestion only adds
+// rules that allow, to one of Claude Code's four rule stores, and the rules can be shown in
+// full.
 func (s claudeSuggestion) name() (name string, ok bool) {
 	where, known := map[string]string{
 		"session":         "until this session ends",

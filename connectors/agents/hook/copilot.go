@@ -74,8 +74,8 @@ func (copilot) Read(input []byte) (Call, error) {
 	return call, nil
 }
 
-// Reply refuses if the effect is AskHost: without a decision, Copilot CLI applies its own
-// rules, which with --allow-all-tools run the call. Copilot CLI takes exit code 2 as a
+// Reply refuses if the effect is AskHost, because without a decision Copilot CLI applies its
+// own rules, which with --allow-all-tools run the call. Copilot CLI takes exit code 2 as a
 // refusal.
 func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Copilot CLI")

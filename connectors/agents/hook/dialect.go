@@ -94,7 +94,7 @@ const (
 	Allow          // the host runs the call
 	AskHost        // nod cannot be reached: the host asks its own user, or refuses
 	Leave          // nod does not decide this call: the host continues as without nod
-	Defer          // no decision yet, in an Alone turn: the host ends its run and repeats the call later
+	Defer          // no decision yet, and the turn is Alone (see Turn): the host ends its run and repeats the call later
 )
 
 // Verdict is nod's reply to a host.

@@ -23,7 +23,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is the interface to nod that the API needs. Each agent has its own. If nod refuses a
+// Nod is the interface to nod that the API needs. Each agent has its own Nod. If nod refuses a
 // call, the error is a *schemas.Error.
 type Nod interface {
 	// Submit sends r under its id, which must be new unless r.Rejoin is set. If r is

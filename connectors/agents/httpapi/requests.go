@@ -53,7 +53,8 @@ func (s *Server) withCallTimeout(r *http.Request) (context.Context, context.Canc
 }
 
 // withdrawUnseen withdraws a request that nod may have stored although Submit failed. This
-// process made the request's id, and the caller never got it, so the caller could not ask again.
+// process made the request's id, and the caller never got the id, so the caller could neither
+// wait for the request nor withdraw it.
 func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()

@@ -95,7 +95,7 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			Stateless: stateless, SessionTimeout: idleFor,
-			DisableLocalhostProtection: true, // authorize makes a stricter check
+			DisableLocalhostProtection: true, // the function authorize checks the host name more strictly
 		})
 	}
 	sessions, stateless := serve(false), serve(true)
@@ -111,8 +111,8 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 }
 
 // authorize passes a request to next only if it has the token and no web page sent it. A
-// request from a web page names the page's origin, or reaches this machine by a host name
-// that o.Hosts does not list.
+// request from a web page has a header with the page's origin, or reaches this machine by a
+// host name that o.Hosts does not list.
 func authorize(o HTTPOptions, next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(o.Token))
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {

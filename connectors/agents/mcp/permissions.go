@@ -143,8 +143,8 @@ type permissionList struct {
 	// Managed is true if the session may use files and the web only as Permissions and
 	// Granted allow.
 	Managed     bool     `json:"managed"`
-	Permissions []string `json:"permissions"` // such as @network
-	Granted     []grant  `json:"granted"`     // in addition to Permissions
+	Permissions []string `json:"permissions"` // permission tags, such as @network
+	Granted     []grant  `json:"granted"`     // further permissions from grants
 }
 
 type grant struct {

@@ -108,8 +108,8 @@ func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	return server
 }
 
-// bearer adds the token and the headers in header to each request, as the configuration
-// of a client does.
+// bearer adds the token and the HTTP headers of its field header to each request, as the
+// configuration of a client does.
 type bearer struct {
 	header http.Header
 	next   http.RoundTripper

@@ -97,7 +97,7 @@ func failed(err error) *mcp.CallToolResult {
 	return result
 }
 
-// errorText returns err's text for an agent. For a refusal of nod, it is that of
+// errorText returns err's text for an agent. For a refusal of nod, this is the text of
 // agents.DescribeError.
 func errorText(err error) string {
 	var refused *schemas.Error

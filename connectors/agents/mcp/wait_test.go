@@ -87,8 +87,8 @@ func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	})
 }
 
-// wires are the connections of an HTTP client. A read fails after the time idle without
-// data.
+// wires are the connections of an HTTP client. A read fails if no data comes for the duration
+// idle.
 type wires struct {
 	idle  time.Duration
 	reads atomic.Int64 // number of reads with data

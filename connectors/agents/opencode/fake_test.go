@@ -157,7 +157,7 @@ func (f *fakeOpenCode) waits(p map[string]any) {
 	f.pending[p["id"].(string)] = p
 }
 
-// runs sets p as the tool call of a message.
+// runs makes p the tool call of a message.
 func (f *fakeOpenCode) runs(message string, p part) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

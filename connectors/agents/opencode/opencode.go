@@ -153,8 +153,9 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// catchUp begins and ends permissions so that f.open matches OpenCode's list of pending
-// permissions. If OpenCode cannot list them, it changes nothing.
+// catchUp compares OpenCode's list of pending permissions with f.open. It starts a request for
+// each new permission, and withdraws the requests for permissions that are no longer pending.
+// If OpenCode cannot list them, it changes nothing.
 func (f *follower) catchUp(ctx context.Context) error {
 	pending, known, err := f.host.pending(ctx)
 	if err != nil || !known {
