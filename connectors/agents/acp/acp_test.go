@@ -256,8 +256,8 @@ func TestAHugeLine(t *testing.T) {
 	assert.Empty(t, toEditor)
 }
 
-// TestRequestUsesEarlierUpdates: a permission request gets the tool's name and kind from earlier updates
-// about its call, until the call is complete.
+// TestRequestUsesEarlierUpdates: a permission request gets the tool's name and kind from
+// earlier updates about its tool call. Updates of a call that is complete no longer count.
 func TestRequestUsesEarlierUpdates(t *testing.T) {
 	r := start(t, acp.Options{})
 	update := func(fields string) {

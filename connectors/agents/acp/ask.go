@@ -108,7 +108,7 @@ func unavailable(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 }
 
-// submit connects to nod and sends request a. It fails after reachWithin, because the
+// submit connects to nod and sends the request. It fails after reachWithin, because the
 // editor's own prompt must not be delayed for longer.
 func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	ctx, cancel := context.WithTimeoutCause(a.ctx, reachWithin, errLate)

@@ -155,8 +155,8 @@ func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	return c
 }
 
-// untilGone returns a context that ends when the client no longer waits or the server
-// stops. In the second case its cause is errStopped.
+// untilGone returns a context that ends when the client no longer waits or the server stops.
+// If the server stops, the context's cause is errStopped.
 func (c *call) untilGone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(c.server.life, func() { cancel(errStopped) })}

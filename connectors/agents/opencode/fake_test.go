@@ -26,7 +26,7 @@ type fakeOpenCode struct {
 	t        *testing.T
 	password string
 	dir      string // the project's directory that calls must name; may be empty
-	old      bool   // the fake acts as OpenCode before 1.1, which has no list of permissions and other replies
+	old      bool   // the fake acts as OpenCode before 1.1, which has no list of permissions, and another format of replies
 	noList   bool   // the list of permissions fails, as in OpenCode 1.18 while a webfetch is pending
 
 	mu        sync.Mutex

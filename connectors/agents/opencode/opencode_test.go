@@ -177,7 +177,7 @@ func TestAReplyIsRepeated(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// When it connects, the connector sends nod requests for the permissions that are already
+// When the connector connects, it sends nod requests for the permissions that are already
 // pending, except for the permission of a call that has ended.
 func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
 	f := newFake(t)
