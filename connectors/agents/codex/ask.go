@@ -73,7 +73,7 @@ func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) 
 	}
 	if err != nil {
 		away := errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
-		s.fallBack(a, err, away && !s.opts.Deny) // first answer: the withdrawal takes up to withdrawWithin if nod is unavailable
+		s.fallBack(a, err, away && !s.opts.Deny) // answer before the withdrawal, which takes up to withdrawWithin if nod is unavailable
 		if agents.MayBeOpen(err) {
 			s.withdraw(ctx, r)
 		}

@@ -53,8 +53,8 @@ func (h *run) reportUnheard(ctx context.Context, nod Nod, r schemas.Request) {
 	}, r, "the agent had gone on")
 }
 
-// registerWait records with Options.Waits that this process waits for r, until
-// unregister is called. It only logs an error.
+// registerWait records with Options.Waits that this process waits for r, until unregister is
+// called. If that fails, it only logs the error.
 func (h *run) registerWait(r schemas.Request) (unregister func()) {
 	if h.opts.Waits == nil {
 		return func() {}

@@ -27,7 +27,7 @@ type HTTPOptions struct {
 }
 
 const (
-	// Path is the HTTP path of the tools.
+	// Path is the HTTP path at which the server offers its tools.
 	Path = "/mcp"
 
 	// SessionHeader is the HTTP header with the nod session of a request. ProjectHeader is the

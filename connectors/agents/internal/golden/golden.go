@@ -118,7 +118,7 @@ func (n *Nod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, err
 	}
 }
 
-// Withdraw passes the reason to the transcript's next "> withdrawn".
+// Withdraw passes the reason to the transcript's next line "> withdrawn".
 func (n *Nod) Withdraw(_ context.Context, _, _, reason string) error {
 	n.withdrawn <- reason
 	return nil
@@ -129,7 +129,7 @@ func (n *Nod) Detach(context.Context, string, string, string) error {
 	return schemas.Errorf(schemas.CodeInternal, "transcripts do not support Detach")
 }
 
-// HostResolved passes p to the transcript's next "> passed".
+// HostResolved passes p to the transcript's next line "> passed".
 func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	data, err := schemas.Encode(p)
 	n.passed <- string(data)
