@@ -58,8 +58,8 @@ type Options struct {
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.
 	AgentName, Host, User string
-	// Stream, if not nil, shows each request that waits for a person to its subscribers, who
-	// may answer it.
+	// Stream, if not nil, lets its subscribers see and answer the requests that wait for a
+	// person.
 	Stream *Stream
 	Log    *slog.Logger // never gets the content of a request; nil discards the log
 }

@@ -152,7 +152,7 @@ func startWith(t testing.TB, nod *fakeNod, connect acp.Connect, o acp.Options) *
 	r.cancel = cancel
 	go func() {
 		err := acp.Run(ctx, editor, agent, connect, o)
-		_ = editor.In.(io.Closer).Close() // the end of the sidecar's process would close it
+		_ = editor.In.(io.Closer).Close() // the end of the sidecar's process would close the editor's input
 		r.ended <- err
 	}()
 	return r

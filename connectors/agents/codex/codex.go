@@ -29,7 +29,7 @@ type Options struct {
 	// false, the client is asked instead.
 	Deny       bool
 	Host, User string       // shown to people
-	Log        *slog.Logger // never gets the content of a request; nil discards
+	Log        *slog.Logger // never gets the content of a request; nil discards the log
 }
 
 const (

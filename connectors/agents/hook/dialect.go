@@ -59,9 +59,9 @@ type Call struct {
 	// whether the host can end its run and repeat the call later. The result may change
 	// while the transcript grows. Turn is nil if the host can never repeat the call.
 	Turn func() Turn
-	// Stopped reports whether, by the host's transcript, the user has stopped the agent
-	// since the call was made. It is nil if the host then ends its hook itself, or if
-	// there is no transcript.
+	// Stopped reports whether, by the host's transcript, the user has stopped the agent since
+	// the call was made. It is nil if the host ends its hook itself when the user stops the
+	// agent, or if there is no transcript.
 	Stopped func() bool
 	// Signal is true if the input is not a call but a report that the host has moved
 	// on. HostResolved then describes the requests that the host no longer waits for.

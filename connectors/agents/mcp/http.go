@@ -165,8 +165,8 @@ func (s *Server) clientHost(r *http.Request) string {
 	return s.opts.Host
 }
 
-// receive serves one HTTP request with next. It registers the request as an exchange, so
-// that the tool calls in it can find it.
+// receive serves one HTTP request with next. It registers the request as an exchange, so that
+// the tool calls in the request can find the exchange.
 func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()

@@ -71,7 +71,7 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	r := c.request()
 	r.PendingID, r.Kind, r.Title = agents.NewID(), schemas.KindPermission, "Permission request"
 	r.Reason, r.ActionType, r.ActionDetails = args.Reason, schemas.ActionOther, json.RawMessage("{}")
-	r.Permissions = args.Permissions // nod checks for missing fields and words the error
+	r.Permissions = args.Permissions // nod checks for missing fields and writes the error message
 	if args.Agent != "" {
 		details, err := schemas.Encode(map[string]string{"agent_id": args.Agent})
 		if err != nil {

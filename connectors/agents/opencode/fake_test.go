@@ -26,7 +26,7 @@ type fakeOpenCode struct {
 	t        *testing.T
 	password string
 	dir      string // the project's directory that calls must name; may be empty
-	old      bool   // the fake acts as OpenCode before 1.1, which has no list of permissions, and another format of replies
+	old      bool   // the fake acts as OpenCode before 1.1: no list of permissions, and another format of replies
 	noList   bool   // the list of permissions fails, as in OpenCode 1.18 while a webfetch is pending
 
 	mu        sync.Mutex
@@ -164,8 +164,8 @@ func (f *fakeOpenCode) runs(message string, p part) {
 	f.calls[message] = p
 }
 
-// answers removes a pending permission, as if its user answered it in OpenCode, and sends
-// the event.
+// answers removes a pending permission, as if a person answered it in OpenCode, and sends the
+// event.
 func (f *fakeOpenCode) answers(id string) {
 	f.forgets(id)
 	f.say("permission.replied", map[string]any{"sessionID": "ses_1", "requestID": id, "permissionID": id, "reply": "once"})

@@ -181,7 +181,8 @@ func Next[T any](t *testing.T, from <-chan T) T {
 
 var random = regexp.MustCompile(`^[a-z0-9]{16}$`)
 
-// encodeStable encodes a request with the zero time, and with "random" for a random id.
+// encodeStable encodes a request with its time set to zero, and with "random" in place of a
+// random id.
 func encodeStable(t *testing.T, r schemas.Request) string {
 	assert.WithinDuration(t, time.Now(), r.CreatedAt, waitAtMost)
 	r.CreatedAt = time.Time{}
