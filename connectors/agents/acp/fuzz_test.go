@@ -88,8 +88,8 @@ func fromEditor(t *testing.T, said []byte, size int) {
 }
 
 // fromAgent checks that all lines that cannot be permission requests reach the editor in
-// order. Permission requests reach it too, because nod is not running, unless the agent ends
-// first.
+// order. Because nod is not running, permission requests reach the editor too, unless the
+// agent ends first.
 func fromAgent(t *testing.T, said []byte, size int) {
 	editorOut, editorEnd := io.Pipe()
 	defer editorEnd.Close()

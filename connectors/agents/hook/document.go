@@ -116,8 +116,9 @@ func (d *document) isTrue(name string) bool {
 	return ok && on.Bool()
 }
 
-// setHook updates nod's hook for event and removes further copies of it. If there is no such
-// hook, setHook adds one if wanted is true. ours reports whether a command is nod's.
+// setHook updates nod's hook for event, and removes any further hook of nod for that event. If
+// nod has no hook for event, setHook adds one if wanted is true. ours reports whether a
+// command is nod's.
 func (d *document) setHook(event string, entry hookEntry, ours func(string) bool, wanted bool) error {
 	hooks, groups, err := d.find(event)
 	if err != nil {

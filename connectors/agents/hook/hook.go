@@ -286,8 +286,8 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 // stillOpen tells the agent that its call is denied although the request stays pending.
 const stillOpen = "No approver answered in time, so this call is denied for now. The request stays open: if it is approved later, make the same call again and it is allowed."
 
-// release calls how, the method of Nod that withdraws or detaches a request, for r. It
-// works even if ctx has ended, and only logs an error.
+// release withdraws or detaches r by calling how, the method of Nod that does it. It works
+// even if ctx has ended. If the call fails, release only logs the error.
 func (h *run) release(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
