@@ -8,8 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The JSON-RPC methods of the messages that the sidecar reads. It passes on all other messages
-// unread.
+// The JSON-RPC methods of the messages that the sidecar acts on. It only passes on all others.
 const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"

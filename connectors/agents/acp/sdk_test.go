@@ -26,7 +26,7 @@ type programmer struct {
 
 func sdkAgent() int {
 	a := &programmer{}
-	in, gate := io.Pipe() // handles no message before a.conn is set
+	in, gate := io.Pipe() // the agent gets no message before a.conn is set
 	a.conn = sdk.NewAgentSideConnection(a, os.Stdout, in)
 	_, err := io.Copy(gate, os.Stdin)
 	_ = gate.CloseWithError(err)

@@ -91,7 +91,7 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 func withDefaults(body []byte) (whole []byte, named bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
-		return body, false // schemas.Decode refuses this body later, with a better error
+		return body, false // schemas.Decode refuses this body later, and reports why
 	}
 	var missing []string
 	for name, value := range map[string]string{
