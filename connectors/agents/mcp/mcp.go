@@ -25,7 +25,7 @@ import (
 // *schemas.Error. If nod is not running, a method fails, and a later call may succeed.
 type Nod interface {
 	agents.Asker
-	// Share grants permissions that one session holds, s.SessionID, to another session,
+	// Share grants permissions of the session s.SessionID to another session, whose id is
 	// s.AgentID, and returns the grant.
 	Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error)
 	// Session returns a session's permissions and every grant that applies to it.

@@ -211,8 +211,8 @@ func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
 	})
 }
 
-// Over standard input and output, too, the first sign of life comes at once, and none
-// comes after the answer.
+// Over standard input and output, too, the server sends the first sign of life at once, and
+// none after the answer.
 func TestProgressOverStdio(t *testing.T) {
 	hold := make(chan struct{})
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
