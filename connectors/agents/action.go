@@ -6,8 +6,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ActionOf returns the action type of the tool with this name. It knows the tool names
-// of common coding agents, in their exact case, and returns ActionOther for any other.
+// ActionOf returns the action type of the tool with this name. It recognizes the tool names of
+// common coding agents, in their exact case, and returns ActionOther for any other name.
 func ActionOf(tool string) schemas.ActionType {
 	switch tool {
 	case "Bash", "PowerShell", "bash", "powershell", "run_shell_command":

@@ -27,10 +27,10 @@ type Asker interface {
 	Withdraw(ctx context.Context, sessionID, pendingID, reason string) error
 }
 
-// MayBeOpen reports whether the request may be pending after Ask failed with err, so that
-// the caller must withdraw it. It returns false if nod refused the request with a code other
-// than UNAVAILABLE and INTERNAL_ERROR: nod has not stored the request, and after CONFLICT
-// its id belongs to another one, which must not be withdrawn.
+// MayBeOpen reports whether the request may be pending after Ask failed with err, so that the
+// caller must withdraw it. It returns false if nod refused the request with a code other than
+// UNAVAILABLE and INTERNAL_ERROR: nod has not stored this request. After CONFLICT, its id
+// belongs to another request, which must not be withdrawn.
 func MayBeOpen(err error) bool {
 	var refused *schemas.Error
 	if !errors.As(err, &refused) {

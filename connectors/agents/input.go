@@ -10,8 +10,8 @@ import (
 )
 
 // cwdField names the field for a call's working directory, which the host reports. If the
-// tool's own input has a field "cwd", it is renamed to ownCwdField, because rules may rely
-// on the host's value only. No rule knows ownCwdField, so a person is asked.
+// tool's own input has a field "cwd", it is renamed to ownCwdField, because rules may rely on
+// the host's value only. No rule matches ownCwdField, so a person is asked.
 const (
 	cwdField    = "cwd"
 	ownCwdField = "cwd, in the input"

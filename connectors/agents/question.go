@@ -58,9 +58,9 @@ func Questions(input json.RawMessage) []Question {
 	return in.Questions
 }
 
-// Request returns a request that asks question q. The request has a new id, and the session,
-// agent and host of r, the request for the whole tool call. leave is the label of the option
-// that gives no answer. Request returns an error if q cannot be encoded as JSON.
+// Request returns a request that asks a person question q. It has a new id; its session, agent
+// and host are those of r, the request for the whole tool call. leave is the label of the
+// option that gives no answer. Request returns an error if q cannot be encoded as JSON.
 func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, error) {
 	details := map[string]any{"question": q.Text}
 	var about []map[string]string
@@ -81,7 +81,7 @@ func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, er
 	if q.Header != "" {
 		r.Title = "Question: " + cut(q.Header, 100)
 	}
-	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // one call may hold several questions
+	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // a call may hold several questions, so the call's ids cannot identify this request
 	r.Options = nil
 	for i, c := range q.Choices {
 		r.Options = append(r.Options, schemas.Option{OptionID: fmt.Sprintf("answer_%d", i+1), Name: c.Label, Kind: schemas.AllowOnce})

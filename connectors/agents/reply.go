@@ -26,7 +26,7 @@ func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 		reply.Text = "Permission granted for " + Access(r.Permissions) + "."
 	case reply.Allowed:
 		reply.Text = withDecider("Allowed", d)
-	case d.Outcome == schemas.TimedOut: // the engine's message names the time that r waited
+	case d.Outcome == schemas.TimedOut: // the message of d, from the engine, says how long r waited
 		reply.IsError, reply.Text = permission, orElse(d.Message, "Permission request timed out.")
 	case d.Outcome == schemas.Withdrawn:
 		reply.IsError, reply.Text = permission, withMessage("Permission request was withdrawn", d.Message)
@@ -49,7 +49,7 @@ func DescribeDecision(r *schemas.Request, d *schemas.Decision) AgentReply {
 }
 
 // DescribeRefusingEdits does what DescribeDecision does, for an agent that cannot run an
-// edited input: an allow with an edited input becomes a denial whose text names that input.
+// edited input: an allow with an edited input becomes a denial whose text contains that input.
 func DescribeRefusingEdits(r *schemas.Request, d *schemas.Decision) AgentReply {
 	reply := DescribeDecision(r, d)
 	if reply.Allowed && d.UpdatedInput != nil {

@@ -31,9 +31,9 @@ type Listen struct {
 // Server holds names that errors mention: the server's own, and those of its settings.
 type Server struct {
 	Name      string // such as "the web inbox"
-	Flag      string // the flag that sets Addr
-	Default   string // an example for Addr
-	PublicURL string // the flag or setting that sets PublicURL
+	Flag      string // the flag that sets Listen.Addr
+	Default   string // an example for Listen.Addr
+	PublicURL string // the flag or setting that sets Listen.PublicURL
 }
 
 // Address describes how callers reach an open server.
@@ -47,9 +47,10 @@ type Address struct {
 	hosts []string // the values of the Host header that the server accepts
 }
 
-// Open starts to listen. It returns an error if other machines could reach the server
-// without TLS, or if they could and the server has no public name to check their requests
-// against. Each error is one line that names the setting to change.
+// Open starts to listen. It returns an error if other machines could reach the server without
+// TLS. It also returns an error if they could reach a server without a PublicURL, because the
+// host names in their requests could not be checked. Each error is one line that names the
+// setting to change.
 func (l Listen) Open(s Server) (net.Listener, Address, error) {
 	host, _, err := net.SplitHostPort(l.Addr)
 	if err != nil {
@@ -115,8 +116,8 @@ func (l Listen) address(public *url.URL, port int, host string) Address {
 	return a
 }
 
-// Serve handles requests on listener with s, over TLS if there is a certificate. It returns
-// nil once s is shut down.
+// Serve handles requests on listener with s, over TLS if l.TLSCert is set. It returns nil once
+// s is shut down.
 func (l Listen) Serve(s *http.Server, listener net.Listener) error {
 	var err error
 	if l.TLSCert != "" {

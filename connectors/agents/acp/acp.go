@@ -51,15 +51,17 @@ type Options struct {
 	// Race shows each request that waits for a person in the editor too; the first
 	// answer counts.
 	Race bool
-	// Deny makes the sidecar refuse a request if nod is unavailable. If Deny is false, the
-	// editor asks its own user instead.
+	// Deny makes the sidecar refuse a request after any failure of nod. If Deny is false, the
+	// editor asks its own user if nod is unavailable, and in a race after any failure of nod;
+	// otherwise a failure still refuses the request.
 	Deny bool
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.
 	AgentName, Host, User string
-	// Stream, if not nil, sends each request that waits for a person to its subscribers.
+	// Stream, if not nil, lets its subscribers see and answer the requests that wait for a
+	// person.
 	Stream *Stream
-	Log    *slog.Logger // never gets the content of a request; nil discards
+	Log    *slog.Logger // never gets the content of a request; nil discards the log
 }
 
 // Streams are the input and output of a peer: the editor or the agent. If the agent's In
@@ -70,7 +72,7 @@ type Streams struct {
 }
 
 const (
-	reachWithin    = 10 * time.Second // to connect to nod and submit a request
+	reachWithin    = 10 * time.Second // time limit to connect to nod and submit a request
 	withdrawWithin = 5 * time.Second
 )
 

@@ -79,8 +79,9 @@ func TestWhatAnAgentDoesNotOffer(t *testing.T) {
 	r.ends()
 }
 
-// TestWhenNodCannotBeAsked: the editor asks its user if nod is unavailable, and in a race
-// after any failure, unless Deny is set. Otherwise a failure refuses the request.
+// TestWhenNodCannotBeAsked: if nod is unavailable, the editor asks its user. After any other
+// failure of nod the request is refused, except in a race: the editor still asks. With Deny,
+// every failure refuses the request.
 func TestWhenNodCannotBeAsked(t *testing.T) {
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
 	failing := func(err error) func(*fakeNod) acp.Connect {
@@ -255,8 +256,8 @@ func TestAHugeLine(t *testing.T) {
 	assert.Empty(t, toEditor)
 }
 
-// TestRequestUsesEarlierUpdates: a permission request gets the tool's name and kind from earlier updates
-// about its call, until the call is complete.
+// TestRequestUsesEarlierUpdates: a permission request gets the tool's name and kind from
+// earlier updates about its tool call. Updates of a call that is complete no longer count.
 func TestRequestUsesEarlierUpdates(t *testing.T) {
 	r := start(t, acp.Options{})
 	update := func(fields string) {

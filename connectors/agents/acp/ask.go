@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is a permission request of the agent that has no answer yet. It gets one answer,
-// because an answer must first remove it from sidecar.open.
+// ask is a permission request of the agent that has no answer yet. It gets only one answer,
+// because whoever answers must first remove it from sidecar.open.
 type ask struct {
 	permission
 	key   string
@@ -33,7 +33,7 @@ func (s *sidecar) intercept(line []byte, m message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
-		return true // no answer could be delivered
+		return true // the agent or the editor is gone: no answer could be delivered
 	}
 	if earlier := s.open[a.key]; earlier != nil {
 		// Two requests with one id are refused, because the agent could take the answer to
@@ -108,7 +108,7 @@ func unavailable(err error) bool {
 	return errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
 }
 
-// submit connects to nod and sends request a. It fails after reachWithin, because the
+// submit connects to nod and sends the request. It fails after reachWithin, because the
 // editor's own prompt must not be delayed for longer.
 func (s *sidecar) submit(a *ask) (Nod, Waiting, error) {
 	ctx, cancel := context.WithTimeoutCause(a.ctx, reachWithin, errLate)

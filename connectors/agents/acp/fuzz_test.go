@@ -31,7 +31,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// closingWriter is a peer's input. Its Close ends the peer's output, as a program does that
+// closingWriter is a peer's input. Its Close also ends the peer's output, like a program that
 // exits at the end of its input.
 type closingWriter struct {
 	bytes.Buffer
@@ -76,8 +76,8 @@ func away(context.Context) (acp.Nod, error) {
 	return nil, schemas.Errorf(schemas.CodeUnavailable, "not running")
 }
 
-// fromEditor checks that every line of the editor reaches the agent: no request is open that
-// the editor could answer.
+// fromEditor checks that every line of the editor reaches the agent: the sidecar drops none,
+// because no request is open that the editor could answer.
 func fromEditor(t *testing.T, said []byte, size int) {
 	agentOut, agentEnd := io.Pipe()
 	agent := &closingWriter{other: agentEnd}
@@ -88,8 +88,8 @@ func fromEditor(t *testing.T, said []byte, size int) {
 }
 
 // fromAgent checks that all lines that cannot be permission requests reach the editor in
-// order. Permission requests reach it too, because nod is not running, unless the agent ends
-// first.
+// order. Because nod is not running, permission requests reach the editor too, unless the
+// agent ends first.
 func fromAgent(t *testing.T, said []byte, size int) {
 	editorOut, editorEnd := io.Pipe()
 	defer editorEnd.Close()
@@ -102,7 +102,7 @@ func fromAgent(t *testing.T, said []byte, size int) {
 		require.LessOrEqual(t, n, maybe[line], "%q", line)
 	}
 	require.NotContains(t, agent.String(), "allow")
-	for line := range bytes.Lines(agent.Bytes()) { // answers to cancelled requests, and to ids used twice
+	for line := range bytes.Lines(agent.Bytes()) { // the agent gets only answers to cancelled requests, and to requests whose id is used twice
 		var heard struct {
 			Result struct{ Outcome struct{ OptionID string } }
 		}

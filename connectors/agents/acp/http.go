@@ -23,8 +23,8 @@ const (
 )
 
 const (
-	maxBody     = 64 << 10         // bytes of an answer
-	writeWithin = 30 * time.Second // for one notification to one subscriber
+	maxBody     = 64 << 10         // maximum length of the body of an answer, in bytes
+	writeWithin = 30 * time.Second // time limit to send one notification to one subscriber
 )
 
 // Answer sends a person's answer to request r to nod: one of r's options, or a dismissal
@@ -117,7 +117,7 @@ func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) 
 		return &problem{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
 	}
 	var body struct {
-		SessionID string `json:"session_id"` // may be left out
+		SessionID string `json:"session_id"` // optional; if set, the request must belong to this session
 		PendingID string `json:"pending_id"`
 		OptionID  string `json:"option_id"`
 		Cancelled bool   `json:"cancelled"`

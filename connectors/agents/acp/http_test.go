@@ -32,7 +32,7 @@ type streamRig struct {
 	server *httptest.Server
 	err    error
 	open   map[string]*submission
-	narrow atomic.Bool // new connections have a small send buffer, so that a slow subscriber shows soon
+	narrow atomic.Bool // new connections have a small send buffer, so that a slow subscriber is soon noticed
 }
 
 func serve(t *testing.T) *streamRig {
@@ -141,7 +141,7 @@ func TestEverySubscriberIsToldOfEveryRequest(t *testing.T) {
 	}
 	one.decisions <- person(schemas.Denied, "no", schemas.RejectOnce)
 	assert.Equal(t, answered("1", "no"), s.agent.hears(t))
-	require.Eventually(t, func() bool { // the request leaves the stream after the agent has its answer
+	require.Eventually(t, func() bool { // the request leaves the stream only after the agent has got the answer
 		code, _ := s.respond(`{"pending_id":"` + one.PendingID + `","option_id":"nope"}`)
 		return code == http.StatusNotFound
 	}, 10*time.Second, time.Millisecond)
@@ -314,7 +314,7 @@ func TestTheEndOfTheStream(t *testing.T) {
 	s.stream.Close()
 	for _, c := range []*websocket.Conn{conn, s.subscribe(nil)} {
 		var err error
-		for err == nil { // the pending requests come first
+		for err == nil { // a subscriber first gets the pending requests
 			_, _, err = c.Read(t.Context())
 		}
 		assert.Equal(t, websocket.StatusGoingAway, websocket.CloseStatus(err))

@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// link makes the connection to nod at the first use and keeps it.
+// link connects to nod at the first use and keeps the connection.
 type link struct {
 	connect Connect
-	nod     chan Nod // a lock: holds the connection, or nil if there is none; empty while get runs
+	nod     chan Nod // also a lock: holds the connection, or nil if there is none yet; empty while get runs
 }
 
 func newLink(connect Connect) link {

@@ -8,7 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The JSON-RPC methods of messages that the sidecar reads; it only passes all others.
+// The JSON-RPC methods of the messages that the sidecar acts on. It only passes on all others.
 const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"

@@ -22,7 +22,7 @@ type permission struct {
 	id      json.RawMessage // the JSON-RPC id
 	session string          // the agent's own session id
 	request schemas.Request
-	options map[string]json.RawMessage // each option's id as the agent wrote it, by the decoded id
+	options map[string]json.RawMessage // maps an option's id, decoded, to the same id as the agent wrote it
 }
 
 // The limits in the JSON Schema of a request: lengths in characters, and the number of options.
@@ -90,7 +90,7 @@ func (p *permission) readOptions(all []json.RawMessage) ([]schemas.Option, error
 		}
 	}
 	switch {
-	case kinds[schemas.AllowOnce] > 1: // only a person can pick one of several
+	case kinds[schemas.AllowOnce] > 1: // several options allow once: only a person can pick one of them
 		return nil, errQuestion
 	case !slices.ContainsFunc(out, func(o schemas.Option) bool { return o.Kind.Allows() }):
 		return nil, errors.New("the request offers no option that allows")
@@ -153,8 +153,8 @@ func detailsOf(call map[string]json.RawMessage, title string) (json.RawMessage, 
 }
 
 // withoutCwd renames a field "cwd" in input, because the model chose its value, and rules
-// would take it for the host's working directory. No rule knows the new name, so a person
-// is asked.
+// would take it for the host's working directory. No rule matches the new name, so a person is
+// asked.
 func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if _, named := object(input)["cwd"]; !named {
 		return input, nil
@@ -163,7 +163,7 @@ func withoutCwd(input json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := v.Value.(*hujson.Object) // object checked the type
+	o := v.Value.(*hujson.Object) // the call of object above found a JSON object
 	for i := range o.Members {
 		if name, ok := o.Members[i].Name.Value.(hujson.Literal); ok && name.String() == "cwd" {
 			o.Members[i].Name.Value = hujson.String("cwd, in the input")

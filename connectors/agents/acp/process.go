@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// endWithin is how long after SIGTERM the agent gets SIGKILL, if it has not ended.
+	// endWithin is the time between SIGTERM and SIGKILL for an agent that has not ended.
 	endWithin = 5 * time.Second
 	// drainWithin is how long the sidecar still reads the agent's output after the agent
 	// has ended, because the agent's child processes may keep the output open.
@@ -53,7 +53,7 @@ func RunCommand(ctx context.Context, argv []string, editor Streams, stderr io.Wr
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // ProcessState holds the result
+		_ = cmd.Wait() // cmd.ProcessState holds the result
 		_ = fromAgent.SetReadDeadline(time.Now().Add(drainWithin))
 	}()
 	told := make(chan struct{})

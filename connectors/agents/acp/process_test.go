@@ -56,7 +56,7 @@ var agents = map[string]func() int{
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 		return 7
 	},
-	// hears sends a request, and at the end of its input writes all of it to stderr.
+	// hears sends a request. When its input ends, it writes all of the input to stderr.
 	"hears": func() int {
 		fmt.Println(request("1", "s", "make"))
 		heard, _ := io.ReadAll(os.Stdin)
@@ -200,7 +200,7 @@ func TestToldToStop(t *testing.T) {
 			stop(fmt.Errorf("terminated signal received"))
 			assert.Equal(t, withdrawal{a.PendingID, "terminated signal received"}, <-nod.withdrawn)
 			code := <-p.exit
-			if agent == "hears" && code == 0 { // it ended with its input, before SIGTERM arrived
+			if agent == "hears" && code == 0 { // the agent ended because its input ended, before SIGTERM arrived
 				return
 			}
 			assert.Equal(t, exit, code)

@@ -9,10 +9,10 @@ func (s *sidecar) answer(a *ask, o outcome) {
 	s.cancelInEditor(a)
 }
 
-// take removes request a from the open requests and returns true; then only its caller may
-// answer a. It returns false if a was taken before. If the editor shows a, the sidecar will
-// drop the editor's answer. If why is not nil, take also makes run stop waiting for nod and
-// withdraw a, for this reason.
+// take removes a request from the open requests and returns true; then only its caller may
+// answer the request. It returns false if the request was taken before. If the editor shows
+// the request, the sidecar drops the editor's later answer. If why is not nil, the method run
+// also stops waiting for nod and withdraws the request; why is the reason.
 func (s *sidecar) take(a *ask, why error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *sidecar) showInEditor(a *ask) {
 // cancelInEditor tells the editor to close its prompt, if it shows the request. Some editors
 // ignore the message; editorAnswered drops their answer.
 func (s *sidecar) cancelInEditor(a *ask) {
-	if !a.shown { // safe without the lock: shown changes only while a is open
+	if !a.shown { // safe without the lock: a.shown changes only while the request is open, and it no longer is
 		return
 	}
 	if line, err := withdrawal(a.id); err == nil {
@@ -107,7 +107,7 @@ func (s *sidecar) editorAnswered(m message) bool {
 		return true // the response answers another kind of request
 	case !a.shown:
 		return false // the editor does not show this request, so it cannot answer it
-	case m.failed: // the editor cannot show the request; nod still asks
+	case m.failed: // the editor cannot show the request; nod still asks a person
 		a.shown = false
 		return false
 	}

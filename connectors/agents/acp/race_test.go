@@ -58,7 +58,7 @@ func TestALateEditorAnswerIsDropped(t *testing.T) {
 	assert.Contains(t, r.editor.hears(t), "$/cancel_request")
 
 	toEditor := make(chan string, 1)
-	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // the editor may be shown the new request once its late answer has arrived
+	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // after its late answer to the first request, the editor may be shown the second one
 	r.agent.says(t, request("1", "s", "rm -rf ~"))
 	again := <-r.nod.submissions
 	r.editor.says(t, answered("1", "yes"))
@@ -76,8 +76,9 @@ func TestALateEditorAnswerIsDropped(t *testing.T) {
 	}
 }
 
-// TestALateEditorAnswerToAQuestionIsDropped: the editor's late answer is also dropped if only the
-// editor could answer the new request with that id; the new request is refused.
+// TestALateEditorAnswerToAQuestionIsDropped: an agent reuses the id of a request that the
+// editor has not answered, and only the editor could answer the new request. The new request
+// is refused, and the editor's late answer to the first one is dropped.
 func TestALateEditorAnswerToAQuestionIsDropped(t *testing.T) {
 	for name, again := range map[string]string{
 		"a question":  strings.Replace(request("1", "s", "ls"), `"kind":"execute"`, `"kind":"switch_mode"`, 1),
@@ -119,7 +120,7 @@ func TestAnEditorThatWasNotAsked(t *testing.T) {
 // receives exactly one answer.
 func TestOneAnswer(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
-	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // requests, and messages that close their prompts
+	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // discards requests, and the messages that close their prompts
 	for n := range 200 {
 		id := fmt.Sprint(n)
 		r.agent.says(t, request(id, "s", "make"))

@@ -24,7 +24,7 @@ type fakeNod struct {
 	t           testing.TB
 	submissions chan *submission
 	withdrawn   chan withdrawal
-	next        chan func(context.Context, *submission) (acp.Waiting, error) // a function in it handles the next Submit
+	next        chan func(context.Context, *submission) (acp.Waiting, error) // a function in this channel handles the next Submit
 
 	mu   sync.Mutex
 	seen map[string]int // by pending_id: 1 if submitted, 2 if also withdrawn
@@ -35,7 +35,7 @@ type withdrawal struct{ pendingID, reason string }
 // submission is a request that waits for the test's decision.
 type submission struct {
 	schemas.Request
-	now       bool // decided at once, by a rule
+	now       bool // a rule decided the request at once
 	decisions chan schemas.Decision
 	errors    chan error
 }
@@ -126,7 +126,7 @@ type rig struct {
 type peer struct {
 	in  io.WriteCloser // the test writes the peer's output here: it is the sidecar's input
 	out *bufio.Reader  // the test reads the peer's input here: it is the sidecar's output
-	end io.Closer      // closes out, as a peer does that no longer reads
+	end io.Closer      // closes the peer's input, as a peer does that no longer reads
 }
 
 func start(t testing.TB, o acp.Options) *rig {
@@ -152,7 +152,7 @@ func startWith(t testing.TB, nod *fakeNod, connect acp.Connect, o acp.Options) *
 	r.cancel = cancel
 	go func() {
 		err := acp.Run(ctx, editor, agent, connect, o)
-		_ = editor.In.(io.Closer).Close() // as the end of the sidecar's process would
+		_ = editor.In.(io.Closer).Close() // the end of the sidecar's process would close the editor's input
 		r.ended <- err
 	}()
 	return r

@@ -20,13 +20,13 @@ import (
 // programmer is an agent built with the protocol's SDK. It asks for permission to run its
 // prompt as a command, and sends the outcome as its message.
 type programmer struct {
-	sdk.Agent // its other methods are not called
+	sdk.Agent // nil: no test calls the methods that programmer does not define
 	conn      *sdk.AgentSideConnection
 }
 
 func sdkAgent() int {
 	a := &programmer{}
-	in, gate := io.Pipe() // a.conn must be set before the first message is handled
+	in, gate := io.Pipe() // the agent gets no message before a.conn is set
 	a.conn = sdk.NewAgentSideConnection(a, os.Stdout, in)
 	_, err := io.Copy(gate, os.Stdin)
 	_ = gate.CloseWithError(err)
@@ -70,9 +70,9 @@ func (a *programmer) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.Promp
 
 // editor is an editor built with the protocol's SDK, in the test's process.
 type editor struct {
-	sdk.Client // its other methods are not called
+	sdk.Client // nil: no test calls the methods that editor does not define
 	conn       *sdk.ClientSideConnection
-	asked      chan context.Context // one for each permission request
+	asked      chan context.Context // gets the context of each permission request
 	answers    chan sdk.PermissionOptionId
 	said       chan string
 }
@@ -90,7 +90,7 @@ func (e *editor) SessionUpdate(_ context.Context, n sdk.SessionNotification) err
 // open starts a sidecar between this editor and the agent, and opens a session.
 func open(t *testing.T, nod *fakeNod, o acp.Options) (*editor, process) {
 	t.Helper()
-	p := run(t, context.Background(), "sdk", nod, o) // t.Context would kill the agent before its cleanup ends it
+	p := run(t, context.Background(), "sdk", nod, o) // t.Context ends before the cleanup below and would kill the agent
 	e := &editor{asked: make(chan context.Context, 9), answers: make(chan sdk.PermissionOptionId, 9), said: make(chan string, 9)}
 	e.conn = sdk.NewClientSideConnection(e, p.editor.in, p.editor.out)
 	_, err := e.conn.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber})

@@ -49,7 +49,7 @@ func (c toolCall) question() bool {
 	return c.kind == "switch_mode" || slices.Contains([]string{"AskUserQuestion", "ExitPlanMode"}, c.tool)
 }
 
-// merge returns c, with the non-empty fields of update in place of its own.
+// merge returns a copy of c with the non-empty fields of update in place of its own values.
 func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	meta := object(object(update["_meta"])["claudeCode"])
 	return toolCall{
@@ -67,7 +67,7 @@ const maxCached = 4096
 // tool calls, working directories and the agent's name. It is safe for concurrent use.
 type sessionCache struct {
 	mu       sync.Mutex
-	requests map[string]editorRequest // requests of the editor without a response, by id key
+	requests map[string]editorRequest // requests of the editor without a response, by id key (see idKey)
 	dirs     map[string]string        // working directories, by session
 	calls    map[[2]string]toolCall   // running tool calls, by session and tool call id
 	agent    string                   // the agent's own name

@@ -15,7 +15,7 @@ import (
 const maxQueued = 64
 
 // Stream sends each request that waits for a person to all subscribers, and sends a new
-// subscriber the requests that are pending. It is safe for concurrent use.
+// subscriber the requests that are pending at that time. It is safe for concurrent use.
 type Stream struct {
 	mu      sync.Mutex
 	pending []pending
@@ -23,14 +23,14 @@ type Stream struct {
 	ended   bool
 }
 
-// pending is a request that waits for a person, and its encoded notification.
+// pending is a request that waits for a person, with its notification as JSON.
 type pending struct {
 	request schemas.Request
 	encoded []byte
 }
 
-// subscriber is one client of the stream. When queue is closed, why holds the reason for the
-// client.
+// subscriber is one client of the stream. When its queue is closed, the field why holds the
+// reason that the client is told.
 type subscriber struct {
 	queue chan []byte
 	why   websocket.CloseError
@@ -68,7 +68,7 @@ func newNotification(r *schemas.Request) ([]byte, error) {
 	})
 }
 
-// add sends r to all subscribers, and to those that subscribe before done is called. It
+// add sends r to all subscribers, and until done is called also to each new subscriber. It
 // drops a subscriber whose queue is full. On a nil Stream it does nothing.
 func (s *Stream) add(r schemas.Request) (done func()) {
 	if s == nil {
@@ -110,8 +110,8 @@ func (s *Stream) find(sessionID, pendingID string) (schemas.Request, bool) {
 	return schemas.Request{}, false
 }
 
-// subscribe adds a subscriber. It returns the subscriber, and the notifications of all
-// pending requests, which are not in its queue.
+// subscribe adds a subscriber. It returns the subscriber and the notifications of all pending
+// requests: the caller must send them, because they are not in the subscriber's queue.
 func (s *Stream) subscribe() (*subscriber, [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,8 +141,8 @@ func (s *Stream) drop(sub *subscriber, code websocket.StatusCode, reason string)
 	close(sub.queue)
 }
 
-// Close ends every subscription. Later subscribers are disconnected after the pending
-// requests.
+// Close ends every subscription. A client that subscribes after Close gets only the pending
+// requests, and is then disconnected.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

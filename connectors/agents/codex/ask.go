@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ask is an approval request of Codex that has no answer yet. It gets one answer, because an
-// answer must first remove it from sidecar.open.
+// ask is an approval request of Codex that has no answer yet. It gets only one answer, because
+// whoever answers must first remove it from sidecar.open.
 type ask struct {
 	line   []byte // the whole request as Codex wrote it
 	id     json.RawMessage
@@ -40,8 +40,8 @@ func (s *sidecar) intercept(a *ask) {
 	earlier := s.open[string(a.id)]
 	switch {
 	case s.gone:
-		end(nil) // no answer could be delivered
-	case earlier != nil: // two requests with one id: Codex could take an answer for either
+		end(nil) // Codex or its client is gone: no answer could be delivered
+	case earlier != nil: // two requests with the same id: Codex could take an answer for the answer to either
 		delete(s.open, string(a.id))
 		earlier.end(errReused)
 		end(nil)
@@ -61,7 +61,8 @@ func (s *sidecar) intercept(a *ask) {
 	}
 }
 
-// askAndAnswer asks nod about a and answers Codex, unless Codex no longer waits for the answer.
+// askAndAnswer asks nod about an approval request and answers Codex, unless Codex no longer
+// waits for the answer.
 func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) {
 	d, err := s.nod.Ask(ctx, *r)
 	if !s.take(a) {
@@ -72,7 +73,7 @@ func (s *sidecar) askAndAnswer(ctx context.Context, a *ask, r *schemas.Request) 
 	}
 	if err != nil {
 		away := errors.Is(err, &schemas.Error{Code: schemas.CodeUnavailable})
-		s.fallBack(a, err, away && !s.opts.Deny) // before the withdrawal, which takes up to withdrawWithin if nod is away
+		s.fallBack(a, err, away && !s.opts.Deny) // answer before the withdrawal, which takes up to withdrawWithin if nod is unavailable
 		if agents.MayBeOpen(err) {
 			s.withdraw(ctx, r)
 		}
@@ -117,8 +118,8 @@ func (s *sidecar) answer(a *ask, d decision) {
 	s.tellCodex(append(line, '\n'))
 }
 
-// take removes a from the open approval requests and returns true; then only its caller may
-// answer a. It returns false if a was removed before.
+// take removes an approval request from the open ones and returns true; then only its caller
+// may answer the request. It returns false if the request was removed before.
 func (s *sidecar) take(a *ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +130,8 @@ func (s *sidecar) take(a *ask) bool {
 	return true
 }
 
-// endMatching withdraws the open approval requests that match, without an answer to Codex,
-// which no longer waits for one.
+// endMatching withdraws the open approval requests for which match returns true. It sends
+// Codex no answer, because Codex no longer waits for one.
 func (s *sidecar) endMatching(why error, match func(*ask) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ type Options struct {
 	// false, the client is asked instead.
 	Deny       bool
 	Host, User string       // shown to people
-	Log        *slog.Logger // never gets the content of a request; nil discards
+	Log        *slog.Logger // never gets the content of a request; nil discards the log
 }
 
 const (
@@ -91,7 +91,7 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 		return 0, fmt.Errorf("start Codex: %w", err)
 	}
 	go s.fromClient(in, stdin)
-	_ = cmd.Wait() // ProcessState holds the result
+	_ = cmd.Wait() // cmd.ProcessState holds the result
 	s.endAll(errServerGone)
 	s.asks.Wait()
 	s.passToClient(s.half) // the rest, if Codex ended in the middle of a line

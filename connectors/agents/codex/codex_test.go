@@ -19,8 +19,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// approval returns an approval request for a command, as Codex 0.169 sends it. more is text
-// for further fields of its params.
+// approval returns an approval request for a command, as Codex 0.169 sends it. The text more
+// adds fields to its params.
 func approval(id, more string) string {
 	return `{"id":` + id + `,"method":"item/commandExecution/requestApproval","params":{"kind":"command","threadId":"thr-1","turnId":"turn-1","itemId":"call_1",` +
 		`"startedAtMs":1,"environmentId":"local","command":"/bin/bash -lc 'make release'","cwd":"/p/deep"` + more + "}}\n"
@@ -118,8 +118,8 @@ func TestTheShellAroundACommand(t *testing.T) {
 	}
 }
 
-// A request to approve file changes shows the changes that Codex reported before. If Codex
-// reported none in this turn, the client is asked.
+// A request to approve file changes shows the changes that Codex reported when it started
+// them. If Codex reported none in this turn, the client is asked.
 func TestFileChanges(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(changes)
@@ -173,7 +173,7 @@ func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
 			r.says(approval("1", ""))
 			p := r.asked()
 			other := strings.NewReplacer("thr-1", "thr-2", `"requestId":1`, `"requestId":"1"`).Replace(line) + "\n"
-			r.says(other) // the same event about another approval request
+			r.says(other) // an event about another approval request withdraws nothing
 			assert.Equal(t, other, r.reads())
 			r.says(line + "\n")
 			assert.Equal(t, line+"\n", r.reads())
@@ -203,7 +203,7 @@ func TestALateDecisionIsNoAnswer(t *testing.T) {
 	r.says(resolved)
 	assert.Equal(t, resolved, r.reads())
 	decided <- true
-	for id := 2; id < 20; id++ { // if the late answer were sent, it would come among these
+	for id := 2; id < 20; id++ { // a late answer, if it were sent, would arrive among these answers
 		r.says(approval(fmt.Sprint(id), ""))
 		assert.Equal(t, fmt.Sprintf(`{"id":%d,"result":{"decision":"accept"}}`+"\n", id), r.heard())
 	}

@@ -98,7 +98,7 @@ func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 
 // command fills in r for an approval request for a command. If Codex asks for exactly one
 // command in a known project, r becomes a call of Bash, which rules may decide. Otherwise r
-// holds all fields of the approval request, under a tool name that no rule knows, so that a
+// holds all fields of the approval request, under a tool name that no rule matches, so that a
 // person is asked.
 func command(a *ask, r *schemas.Request) (err error) {
 	r.Title, r.ToolName, r.ActionType = "Command Execution Approval", "Bash", schemas.ActionCommand
@@ -145,8 +145,9 @@ func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	return err
 }
 
-// offers reports whether raw, the list of decisions in an approval request, contains d. Codex
-// leaves the list out if it accepts its default decisions, which include d.
+// offers reports whether raw, the list of decisions in an approval request, contains d. If
+// Codex sends no list, it accepts its default decisions, which include every decision that nod
+// sends.
 func offers(raw json.RawMessage, d decision) bool {
 	var all []json.RawMessage
 	if absent(raw) {
@@ -155,7 +156,7 @@ func offers(raw json.RawMessage, d decision) bool {
 	return json.Unmarshal(raw, &all) == nil && slices.ContainsFunc(all, func(one json.RawMessage) bool { return text(one) == string(d) })
 }
 
-// isDefault reports whether a field is missing, null or mostly, its default value.
+// isDefault reports whether a field is missing, is null, or has its usual value, mostly.
 func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

@@ -3,15 +3,15 @@ package codex
 import "encoding/json"
 
 // threadResult stores a thread's directory, if result is Codex's response to the start,
-// resumption or fork of a thread. Results of other requests name no thread or no directory,
-// and change nothing.
+// resumption or fork of a thread. Results of other requests lack a thread or a directory, and
+// change nothing.
 func (s *sidecar) threadResult(result map[string]json.RawMessage) {
 	s.setDir(text(object(result["thread"])["id"]), text(result["cwd"]))
 }
 
-// threadStarted stores the directory of a new thread. If another thread's agent started it,
-// threadStarted stores the directory of that parent, so that both threads belong to one
-// project.
+// threadStarted stores the directory of a new thread. If the agent of another thread, the
+// parent, started it, threadStarted stores the parent's directory, so that both threads belong
+// to one project.
 func (s *sidecar) threadStarted(thread map[string]json.RawMessage) {
 	dir := text(thread["cwd"])
 	if parent := text(thread["parentThreadId"]); parent != "" {

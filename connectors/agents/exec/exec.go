@@ -7,9 +7,10 @@
 // capabilities, all open files except the standard streams are closed, no text can be put into
 // a terminal's input, and 32-bit programs do not run.
 //
-// Besides its permissions, the command may read the paths of SystemPaths, and use those of
-// SystemDevices. Linux cannot restrict two things yet: the command can read the size and dates
-// of any file whose path it knows, and change the mode and dates of its user's own files.
+// In addition to what the permissions allow, the command may read the paths of SystemPaths, and
+// use the devices of SystemDevices. Linux cannot restrict two things yet: the command can read
+// the size and dates of any file whose path it knows, and change the mode and dates of its
+// user's own files.
 package exec
 
 import (

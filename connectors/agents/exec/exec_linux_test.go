@@ -144,7 +144,7 @@ func TestItTypesIntoNoTerminal(t *testing.T) {
 	connected := p.scope()
 	connected.Network = true
 	for _, scope := range []schemas.SessionPermissions{p.scope(), connected} {
-		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // TIOCSTI, TIOCLINUX, and TIOCSTI in the low half, all that the kernel reads
+		for _, request := range []string{"0x5412", "0x541c", "0xffffffff00005412"} { // TIOCSTI, TIOCLINUX, and a number with TIOCSTI in its low half: the kernel reads only that half
 			assert.Contains(t, p.tries(scope, "type", request), "operation not permitted", request)
 		}
 		assert.Contains(t, p.tries(scope, "type", "0x5413"), "inappropriate ioctl", "others pass")

@@ -105,7 +105,7 @@ func callFilter(unixAllowed, network bool) []unix.SockFilter {
 		skip(unix.BPF_JEQ, unix.SYS_IOCTL, 0, 5),
 		load(atSecond),
 		skip(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),
-		skip(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), // makes a console paste its selected text
+		skip(unix.BPF_JEQ, unix.TIOCLINUX, 0, 1), // TIOCLINUX makes a console paste its selected text
 		refuse(unix.EPERM),
 		ret(unix.SECCOMP_RET_ALLOW),
 		skip(unix.BPF_JEQ, unix.SYS_SOCKET, 1, 0),

@@ -144,10 +144,10 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 	return all, nil
 }
 
-// pin opens p, and returns a path that keeps naming this file even if p is renamed or
-// replaced, and whether the file is a directory. If resolve is RESOLVE_NO_SYMLINKS, a symbolic
-// link in p is an error: a scope's paths had none when they were checked, so a link in them
-// may be an attempt to escape.
+// pin opens p, and returns a path that refers to this file even if p is renamed or replaced,
+// and whether the file is a directory. If resolve is RESOLVE_NO_SYMLINKS, a symbolic link in p
+// is an error: the permitted paths had no links when they were checked, so a link may be an
+// attempt to escape.
 func pin(p string, resolve uint64) (at string, dir bool, err error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if errors.Is(err, unix.ELOOP) {

@@ -21,16 +21,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The environment variables by which this test binary runs as nod, which runs a command with
-// Run (asNod), or as such a command (asAct).
+// The environment variables that tell this test binary what to be: nod, which runs a command
+// with Run (asNod), or that command (asAct).
 const (
-	asNod = "NOD_TEST_RUN"         // holds the Command in JSON
-	asAct = "NOD_TEST_ACT"         // names the act that the command tries; see act
+	asNod = "NOD_TEST_RUN"         // holds the Command that nod runs, in JSON
+	asAct = "NOD_TEST_ACT"         // holds the name of the act that the command tries; see act
 	noLL  = "NOD_TEST_NO_LANDLOCK" // if set, nod finds a kernel without Landlock
 )
 
-// environment returns the environment of the tests' processes, with more variables. GORACE
-// saves a second in each process: with -race it would sleep before it ends.
+// environment returns the environment of the tests' processes, plus the variables in more.
+// GORACE saves a second in each process: with -race it would sleep before it ends.
 func environment(more ...string) []string {
 	return append([]string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"}, more...)
 }
@@ -204,7 +204,7 @@ func (p *testDirs) command(scope schemas.SessionPermissions, args ...string) Com
 	return Command{Args: args, Env: environment(), Scope: scope}
 }
 
-// nod returns this test binary as a process, not started, that runs c as nod does.
+// nod returns a process that is not started yet: this test binary, which runs c as nod does.
 func (p *testDirs) nod(c Command) *osexec.Cmd {
 	data, err := json.Marshal(struct { // all fields of Command except Stderr, which JSON cannot hold
 		Args, Env          []string

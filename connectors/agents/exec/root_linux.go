@@ -18,8 +18,8 @@ func rootCapabilities() []int {
 	}
 }
 
-// dropCapabilities leaves the program that this thread becomes no capabilities except
-// rootCapabilities. For a user other than root it only clears the ambient capabilities: the
+// dropCapabilities takes all capabilities except rootCapabilities from the program that this
+// thread becomes. For a user other than root it only clears the ambient capabilities: the
 // program then inherits no capability at all.
 func dropCapabilities() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)

@@ -36,9 +36,9 @@ func gates(t *testing.T, host hook.Host, path string) map[string]string {
 	return commands
 }
 
-// At the events at which the host runs a call if its hook fails, the command of a hook
-// that is killed or missing exits with code 2 and writes a message to stderr. The output
-// of a working hook passes unchanged.
+// Some hosts run a call although its hook failed. At the events of such hosts, the hook
+// command that nod installs blocks the call if nod is killed or missing: it exits with code 2
+// and writes a message to stderr. It passes the output of a working hook unchanged.
 func TestAGoneHookBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		program, stdout string
@@ -78,8 +78,8 @@ func TestAGoneHookBlocks(t *testing.T) {
 	}
 }
 
-// Installing updates a hook of an earlier version, which has no orBlock, and uninstalling
-// removes it.
+// Installing updates a hook of an earlier version, whose command does not end with orBlock,
+// and uninstalling removes it.
 func TestAnOldGateIsBroughtUpToDate(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		path := filepath.Join(t.TempDir(), "settings.json")

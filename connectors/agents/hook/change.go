@@ -16,8 +16,8 @@ import (
 type Change struct {
 	Path          string // the file, with links resolved
 	Before, After []byte
-	// Warning tells the user why, with these settings, nod is not asked or is asked about
-	// fewer calls, or why nod's setting was not removed; usually empty.
+	// Warning tells the user why nod is not asked, or is asked about fewer calls, with these
+	// settings; or why nod's setting was not removed. It is usually empty.
 	Warning string
 	// Note holds advice for the user after an installation; may be empty.
 	Note string
@@ -52,9 +52,9 @@ func openChange(path string) (Change, error) {
 	return c, nil
 }
 
-// ReadFile reads a file that nod keeps beside a host's settings, and returns a Change of
-// it. After equals Before until the caller sets it. Only the user can read a file that
-// Write creates.
+// ReadFile reads a file that nod keeps beside a host's settings. It returns a Change that
+// changes nothing until the caller sets After. If Write creates the file, only the user can
+// read it.
 func ReadFile(path string) (Change, error) {
 	c, err := openChange(path)
 	if c.isNew {

@@ -73,15 +73,15 @@ func (claude) Read(input []byte) (Call, error) {
 		call.Turn = func() Turn { return claudeTurn(in) }
 	}
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
-		call.Ignore = "" // nameTool sets Ignore for questions, but the end of a question is a signal
+		call.Ignore = "" // nameTool sets Ignore for a question, but an event about its end is a signal, which nod handles
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
 	}
 	return call, err
 }
 
-// claudeHostResolved describes the pending requests that the event of c resolves. took
-// is how long the call ran, in milliseconds, without the time that Claude Code's prompt
-// was open; nil if unknown.
+// claudeHostResolved describes the pending requests that Claude Code no longer waits for after
+// the event of c. took is how long the call ran, in milliseconds, without the time that Claude
+// Code's prompt was open; nil if unknown.
 func claudeHostResolved(c *Call, took *int) (schemas.HostResolved, error) {
 	switch c.Event {
 	case postToolUse, postToolUseFailure:
@@ -158,9 +158,9 @@ func claudeRules(suggestions json.RawMessage) []Rule {
 	return out
 }
 
-// name returns the option's text for a person. ok is false unless the suggestion only
-// adds rules that allow, at a known destination, and the rules are short enough to show
-// in full.
+// name returns the option's text for a person. ok is false unless the suggestion only adds
+// rules that allow, to one of Claude Code's four rule stores, and the rules can be shown in
+// full.
 func (s claudeSuggestion) name() (name string, ok bool) {
 	where, known := map[string]string{
 		"session":         "until this session ends",

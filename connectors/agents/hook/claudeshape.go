@@ -58,8 +58,9 @@ func readClaudeShape(input []byte, events, questions []string) (Call, claudeInpu
 	return call, in, nil
 }
 
-// readProgram calls readClaudeShape with the events of host, and sets HostResolved for a
-// signal. It is for hosts that do not ask their own user while their hook runs.
+// readProgram calls readClaudeShape with the events of host, and sets HostResolved if the
+// event is a signal (see Call.Signal). It is for hosts that do not ask their own user while
+// their hook runs.
 func readProgram(host Host, input []byte, questions []string) (Call, error) {
 	s := host.Setup
 	signals := slices.Concat(s.Signals, s.Newer)

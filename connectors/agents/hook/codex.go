@@ -47,10 +47,10 @@ func (codex) Reply(c Call, v Verdict) ([]byte, int) {
 		}
 		return jsonReply(map[string]any{"hookSpecificOutput": claudePermission(Verdict{Effect: v.Effect, Reason: v.Reason})})
 	case preToolUse:
-		if v.Effect == Allow { // an empty reply lets the call run; Codex knows no "allow" at this event
+		if v.Effect == Allow { // an empty reply lets the call run; Codex does not support "allow" at this event
 			return []byte("{}"), 0
 		}
-		// Codex knows no "ask" at this event either, so AskHost refuses.
+		// Codex does not support "ask" at this event either, so AskHost refuses.
 		return jsonReply(map[string]any{"hookSpecificOutput": claudeSpecific{Event: preToolUse, Verdict: "deny", Reason: v.Reason}})
 	}
 	return claudeBlock(v.Reason)

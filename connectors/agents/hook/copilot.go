@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The hook events of Copilot CLI that nod handles. userPromptSubmitted resolves no
-// request, because a sub-agent of the last prompt may still wait for its requests.
+// The hook events of Copilot CLI that nod handles. At userPromptSubmitted nod withdraws no
+// request, because a sub-agent of the previous prompt may still wait for its requests.
 const (
 	copilotRequest = "permissionRequest"
 	copilotPrompt  = "userPromptSubmitted"
@@ -37,9 +37,9 @@ func Copilot() Host {
 
 type copilot struct{}
 
-// Read parses an input. Copilot CLI does not name the event: an input with either a reason
-// or a prompt, and no field of a tool call, is a signal; any other input is a permission
-// request.
+// Read parses an input. Copilot CLI does not name the event: an input with either a reason or
+// a prompt, and no field of a tool call, is a signal (see Call.Signal); any other input is a
+// permission request.
 func (copilot) Read(input []byte) (Call, error) {
 	call := Call{Event: copilotRequest}
 	var in struct {
@@ -62,7 +62,7 @@ func (copilot) Read(input []byte) (Call, error) {
 		}
 		return call, nil
 	}
-	if in.ToolInput == nil { // some events have toolArgs instead
+	if in.ToolInput == nil { // some events hold the tool's input in toolArgs
 		in.ToolInput = in.ToolArgs
 	}
 	var text string // some models write the arguments as a string that holds the JSON object
@@ -74,8 +74,8 @@ func (copilot) Read(input []byte) (Call, error) {
 	return call, nil
 }
 
-// Reply refuses if the effect is AskHost: without a decision, Copilot CLI applies its own
-// rules, which with --allow-all-tools run the call. Copilot CLI takes exit code 2 as a
+// Reply refuses if the effect is AskHost, because without a decision Copilot CLI applies its
+// own rules, which with --allow-all-tools run the call. Copilot CLI takes exit code 2 as a
 // refusal.
 func (copilot) Reply(c Call, v Verdict) ([]byte, int) {
 	v = v.withoutEdits("Copilot CLI")

@@ -16,8 +16,8 @@ const (
 	recheckAfter     = time.Second
 )
 
-// untilDeferred returns a context that ends after Options.DeferAfter: with errDefer if
-// the call's turn is then Alone, with errShared if it is Shared. If the turn is Unsure,
+// untilDeferred returns a context that ends after Options.DeferAfter: with errDefer if the
+// call's turn is then Alone, with errShared if it is Shared (see Turn). If the turn is Unsure,
 // it is read again after another DeferAfter. If it is Attended, the context does not end.
 func (h *run) untilDeferred(ctx context.Context) (context.Context, context.CancelFunc) {
 	if h.call.Turn == nil || h.opts.DeferAfter <= 0 {

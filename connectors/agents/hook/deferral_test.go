@@ -33,7 +33,7 @@ func TestDefer(t *testing.T) {
 	for name, c := range map[string]struct {
 		call       string
 		transcript string
-		later      string // appended half a minute after the first read
+		later      string // lines that are appended to the transcript half a minute after the first read
 		after      time.Duration
 		want       string
 		waited     time.Duration

@@ -15,7 +15,7 @@ type Host struct {
 	Dialect Dialect
 	Setup   Setup
 
-	Program string   // its command
+	Program string   // the host's program, as a name in PATH
 	Tested  []string // versions tested with nod, oldest first
 }
 
@@ -59,9 +59,9 @@ type Call struct {
 	// whether the host can end its run and repeat the call later. The result may change
 	// while the transcript grows. Turn is nil if the host can never repeat the call.
 	Turn func() Turn
-	// Stopped reports whether, by the host's transcript, the user has stopped the agent
-	// since the call was made. It is nil if the host then ends its hook itself, or if
-	// there is no transcript.
+	// Stopped reports whether, by the host's transcript, the user has stopped the agent since
+	// the call was made. It is nil if the host ends its hook itself when the user stops the
+	// agent, or if there is no transcript.
 	Stopped func() bool
 	// Signal is true if the input is not a call but a report that the host has moved
 	// on. HostResolved then describes the requests that the host no longer waits for.
@@ -94,7 +94,7 @@ const (
 	Allow          // the host runs the call
 	AskHost        // nod cannot be reached: the host asks its own user, or refuses
 	Leave          // nod does not decide this call: the host continues as without nod
-	Defer          // no decision yet, in an Alone turn: the host ends its run and repeats the call later
+	Defer          // no decision yet, and the turn is Alone (see Turn): the host ends its run and repeats the call later
 )
 
 // Verdict is nod's reply to a host.

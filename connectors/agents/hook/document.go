@@ -116,8 +116,9 @@ func (d *document) isTrue(name string) bool {
 	return ok && on.Bool()
 }
 
-// setHook updates nod's hook for event and removes further copies of it. If nod has no
-// hook for event, it adds one if wanted is true. ours reports whether a command is nod's.
+// setHook updates nod's hook for event, and removes any further hook of nod for that event. If
+// nod has no hook for event, setHook adds one if wanted is true. ours reports whether a
+// command is nod's.
 func (d *document) setHook(event string, entry hookEntry, ours func(string) bool, wanted bool) error {
 	hooks, groups, err := d.find(event)
 	if err != nil {
@@ -264,10 +265,10 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool) (remove
 	return removed
 }
 
-// update sets the fields of hook that entry has, and keeps the user's other fields.
+// update sets the fields of entry in a hook of the file, and keeps the user's other fields.
 func update(hook *hujson.Object, entry hookEntry) {
 	for _, f := range entry.fields() {
-		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // fields returns only these types
+		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // entry.fields returns only values of these types
 		i := agents.Member(hook, name)
 		if i < 0 {
 			f.Name.BeforeExtra, f.Value.BeforeExtra = siblingExtra(hook)

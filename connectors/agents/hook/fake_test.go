@@ -22,8 +22,8 @@ type fakeNod struct {
 
 	mu     sync.Mutex // a hook may call other methods before its Ask returns
 	first  *schemas.Request
-	reason string // the reason of Withdraw
-	left   string // the reason of Detach
+	reason string // the reason that Withdraw got
+	left   string // the reason that Detach got
 	passed []schemas.HostResolved
 }
 
@@ -81,7 +81,7 @@ func (f *fakeNod) Withdraw(ctx context.Context, sessionID, pendingID, reason str
 	return nil
 }
 
-// detached returns the reason of Detach; empty if the hook detached nothing.
+// detached returns the reason that Detach got; empty if the hook detached nothing.
 func (f *fakeNod) detached() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -183,7 +183,7 @@ func allows(t testing.TB, host, event, out string, exit int) bool {
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &o))
 	switch host {
-	case "gemini": // it reads the exit code only if stdout holds no JSON
+	case "gemini": // Gemini CLI reads the exit code only if stdout holds no JSON
 		return (event == "" || event == "BeforeTool") && o.Decision != "deny" && o.Decision != "block"
 	case "copilot":
 		return (event == "" || event == "permissionRequest") && exit != 2 && o.Behavior != "deny"

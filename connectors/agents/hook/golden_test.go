@@ -29,7 +29,7 @@ type transcript struct {
 	Connect       *schemas.Error    `json:"connect"`
 	OnUnavailable string            `json:"on_unavailable"`
 
-	Asked     json.RawMessage `json:"asked"` // null: nod must not be asked
+	Asked     json.RawMessage `json:"asked"` // the request that nod must receive; null if nod must not be asked
 	Withdrawn bool            `json:"withdrawn"`
 	Passed    json.RawMessage `json:"passed"` // the HostResolved that nod must receive
 	Stdout    json.RawMessage `json:"stdout"` // compared byte for byte, without white space

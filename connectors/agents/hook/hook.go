@@ -44,14 +44,14 @@ type Options struct {
 	// is empty, the project is the working directory of each call, which an agent can
 	// change.
 	Project string
-	// DeferAfter is how long the hook waits for a decision before it tells the host to
-	// end its run and repeat the call later; zero means without limit. It does that in
-	// an Alone turn. In a Shared turn it denies the call after that time instead, and
-	// the request stays pending.
+	// DeferAfter is how long the hook waits for a decision; zero means without limit. After
+	// that time, in an Alone turn (see Turn), the hook tells the host to end its run and
+	// repeat the call later. In a Shared turn it denies the call instead, and the request
+	// stays pending.
 	DeferAfter time.Duration
 	// Waits records that this process waits for a request, so that nod can withdraw the
-	// request if the process dies; it may be nil. Waits is called before the request is
-	// sent, and unregister, possibly twice, once the process no longer waits.
+	// request if the process dies; it may be nil. The hook calls Waits before it sends the
+	// request, and calls unregister, possibly twice, once it no longer waits.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
 	// Stderr gets one line about each failure, never the content of a request; it may be
 	// nil.
@@ -83,8 +83,8 @@ type Nod interface {
 	// Detach keeps a request pending although the host no longer waits. If a person
 	// then allows it, the agent's next identical call is allowed, once.
 	Detach(ctx context.Context, sessionID, pendingID, reason string) error
-	// HostResolved withdraws the requests that p describes, because the host has
-	// continued without a decision about them.
+	// HostResolved withdraws the requests that p describes, because the host no longer waits
+	// for a decision about them.
 	HostResolved(ctx context.Context, p schemas.HostResolved) error
 }
 
@@ -97,12 +97,12 @@ var (
 	errLate     = errors.New("nod did not answer in time")
 )
 
-// Run answers one input of host's hook and returns the process's exit code. It always
-// writes exactly one JSON object to stdout, even after a panic, and an allow only after
-// nod allowed this very call. When ctx ends (see Lifetime), it denies the call and
-// withdraws its request. At its own deadline (see Options.HostTimeout), it denies the
-// call and detaches its request. In both cases it leaves a question to the host instead,
-// and withdraws its request.
+// Run answers one input of host's hook and returns the process's exit code. It always writes
+// exactly one JSON object to stdout, even after a panic, and an allow only after nod allowed
+// this very call. When ctx ends (see Lifetime), it denies the call and withdraws its request.
+// At its own deadline (see Options.HostTimeout), it denies the call and detaches its request.
+// If the call asks its user a question, Run does not deny it in these two cases: it leaves the
+// question to the host, and withdraws the request.
 func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, connect Connect, o Options) (exit int) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.deadline(), errDeadline)
 	defer cancel()
@@ -210,7 +210,7 @@ func (h *run) dial(ctx context.Context) (Nod, error) {
 // the host no longer waits for end at their deadlines.
 func (h *run) reportResolved(ctx context.Context) {
 	if h.call.SessionID == "" {
-		return // no session of nod's has this call
+		return // without a session id, nod cannot tell which requests these are
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()
@@ -286,8 +286,8 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 // stillOpen tells the agent that its call is denied although the request stays pending.
 const stillOpen = "No approver answered in time, so this call is denied for now. The request stays open: if it is approved later, make the same call again and it is allowed."
 
-// release calls how, the method of Nod that withdraws or detaches a request, for r. It
-// works even if ctx has ended, and only logs an error.
+// release withdraws or detaches r by calling how, the method of Nod that does it. It works
+// even if ctx has ended. If the call fails, release only logs the error.
 func (h *run) release(ctx context.Context, how func(ctx context.Context, sessionID, pendingID, reason string) error, r schemas.Request, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
@@ -329,7 +329,7 @@ func (h *run) refuseAfterPanic(p any) (exit int) {
 			exit = Refuse(h.stdout)
 		}
 	}()
-	if h.call.Questions != nil || h.call.Signal { // nothing to refuse
+	if h.call.Questions != nil || h.call.Signal { // a question or a signal is no call that could be refused
 		return h.reply(Verdict{Effect: Leave})
 	}
 	return h.reply(deny("nod failed on this call and refused it."))

@@ -100,8 +100,8 @@ func TestRuleRemembersNoMoreThanItsNameSays(t *testing.T) {
 	assert.Contains(t, got.stdout, `"updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash"},{"toolName":"Read","ruleContent":"//a/**"}],"behavior":"allow","destination":"userSettings"}]`)
 }
 
-// TestDeadline: the hook denies before its host would kill it, and detaches the request,
-// which stays pending, even if Ask ignores its context.
+// TestDeadline: the hook denies the call before its host would kill the hook, even if Ask
+// ignores its context. The hook detaches the request, which stays pending.
 func TestDeadline(t *testing.T) {
 	for name, c := range map[string]struct{ host, want time.Duration }{
 		"as installed":                {24 * time.Hour, 24*time.Hour - 30*time.Second},

@@ -53,8 +53,8 @@ func (h *run) reportUnheard(ctx context.Context, nod Nod, r schemas.Request) {
 	}, r, "the agent had gone on")
 }
 
-// registerWait records with Options.Waits that this process waits for r, until
-// unregister is called. It only logs an error.
+// registerWait records with Options.Waits that this process waits for r, until unregister is
+// called. If that fails, it only logs the error.
 func (h *run) registerWait(r schemas.Request) (unregister func()) {
 	if h.opts.Waits == nil {
 		return func() {}
@@ -67,9 +67,9 @@ func (h *run) registerWait(r schemas.Request) (unregister func()) {
 	return unregister
 }
 
-// programHostResolved describes the requests that signal c resolves. It is for hosts
-// that do not ask their own user while their hook runs: the signal resolves all requests
-// that the host's hooks wait for.
+// programHostResolved describes the requests that the host no longer waits for after signal c.
+// It is for hosts that do not ask their own user while their hook runs: there, these are all
+// requests that the host's hooks wait for.
 func programHostResolved(host Host, c *Call) schemas.HostResolved {
 	p := schemas.HostResolved{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {

@@ -92,8 +92,8 @@ func TestUnwrittenAllowIsReported(t *testing.T) {
 	}
 }
 
-// Before it asks, a hook records that it waits. It removes this entry before it writes the
-// decision to its host or, without a decision, after it has replied.
+// A hook records that it waits before it sends the request. It removes this record before it
+// writes the decision to its host or, without a decision, after it has replied.
 func TestAHookSaysWhileItWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(context.Context, schemas.Request) (schemas.Decision, error)
@@ -128,8 +128,8 @@ func (w onWrite) Write(data []byte) (int, error) {
 	return len(data), json.Unmarshal(data, new(any))
 }
 
-// Once nod has replied, a hook itself refuses a probe's call, in its host's format. It
-// sends nod no request, so that no person or rule can allow the call.
+// A hook itself refuses a probe's call (see Probe), in its host's format, once nod has
+// replied. It sends nod no request, so that no person or rule can allow the call.
 func TestAProbeIsRefused(t *testing.T) {
 	inputs := map[string]string{
 		"claude-code": `{"session_id":"nod-probe","cwd":"/","hook_event_name":"PreToolUse","tool_name":"nod_probe","tool_input":{"nonce":"n1"}}`,

@@ -36,8 +36,8 @@ func TestInspectFindsWhatInstallWrote(t *testing.T) {
 	}
 }
 
-// Inspect does not return other programs' hooks, but counts them in the positions of nod's
-// hooks.
+// Inspect does not return other programs' hooks, but counts them when it numbers the positions
+// of nod's hooks.
 func TestInspectAmongOthers(t *testing.T) {
 	path := settings(t, `{"disableAllHooks":true,"hooks":{"PermissionRequest":[7,{"matcher":"x","hooks":[{"command":"log.sh"}]},
 		{"hooks":[3,{"command":"nod hook codex"},{"command":"nod hook claude-code"}]}],"Stop":[{"hooks":[{"command":"nod hook claude-code"}]}]}}`)

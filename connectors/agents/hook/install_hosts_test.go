@@ -18,8 +18,8 @@ func installedFor(t *testing.T, host hook.Host, path string, o hook.InstallOptio
 	return change
 }
 
-// group returns the list of an event with one group, which holds nod's hook. timeout is in
-// the host's unit.
+// group returns an event's list in a settings file: one group, which holds nod's hook. timeout
+// is in the host's unit.
 func group(host, timeout string) string {
 	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
 }
@@ -34,7 +34,7 @@ func gate(host, timeout string) string {
 	return strings.Replace(group(host, timeout), "86400s", "86400s"+orBlock, 1)
 }
 
-// signals returns a comma and a JSON member for each event, with nod's hook. The events only
+// signals returns, for each event, a comma and a JSON member with nod's hook. The events only
 // report that the host has moved on.
 func signals(host, timeout string, events ...string) string {
 	all := ""

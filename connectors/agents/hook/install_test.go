@@ -43,8 +43,8 @@ func installed(t *testing.T, path string, o hook.InstallOptions) hook.Change {
 	return change
 }
 
-// gateOnly returns Claude Code without signals, so that Install adds only the hooks that
-// decide calls.
+// gateOnly returns Claude Code without signals (see Setup.Signals), so that Install adds only
+// the hooks that decide calls.
 func gateOnly() hook.Host {
 	host := hook.ClaudeCode()
 	host.Setup.Signals = nil

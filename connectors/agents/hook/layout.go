@@ -70,8 +70,8 @@ func (d *document) line(depth int) hujson.Extra {
 	return hujson.Extra(d.newline + strings.Repeat(d.indent, depth))
 }
 
-// render formats value in the file's style: on one line if inline, else on several lines,
-// indented like the last line of before.
+// render formats value in the file's style: on one line if inline is true, else on several
+// lines, indented like the last line of the whitespace in before.
 func (d *document) render(value any, before hujson.Extra, inline bool) (hujson.Value, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -14,8 +14,8 @@ import (
 )
 
 // OpenCodeName is the name of OpenCode in `nod install NAME`. OpenCode has no hooks: the
-// installation only makes it ask for permission, and `nod opencode` follows its server
-// and answers.
+// installation only makes OpenCode ask for permission, and `nod opencode` follows OpenCode's
+// server and answers.
 const OpenCodeName = "opencode"
 
 const openCodeSetting = "permission"
@@ -33,10 +33,10 @@ var (
 	askAll = askRules{{"*", "ask"}, {"question", "allow"}}
 )
 
-// InstallOpenCode adds the setting that makes OpenCode ask before it acts, or removes it,
-// and returns the change. It keeps every other byte of the file. It never edits a
-// permission setting that the user made, and then returns a Warning: nod is not asked
-// about calls that the user's setting allows.
+// InstallOpenCode adds the setting that makes OpenCode ask before it acts, or removes it, and
+// returns the change. It keeps every other byte of the file. If the user has made a permission
+// setting, InstallOpenCode does not edit it, and returns a Warning: nod is not asked about
+// calls that the user's setting allows.
 func InstallOpenCode(o InstallOptions) (Change, error) {
 	path, err := openCodeSettings(o)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // refuses a call of probeTool: no rule or person can allow the call.
 const probeTool = "nod_probe"
 
-// ProbeEnv is an environment variable that Probe sets for the hook. The hook then does
-// not record that its host has run it.
+// ProbeEnv is an environment variable that Probe sets for the hook. The hook then does not
+// count this run as a run by its host.
 const ProbeEnv = "NOD_HOOK_PROBE"
 
 // probeWithin is the time limit of Probe: for the hook to connect to nod, for nod to

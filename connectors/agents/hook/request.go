@@ -33,7 +33,8 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		Options:       schemas.DefaultOptions(),
 		HostAsks:      call.HostAsks,
 		CreatedAt:     time.Now().UTC(),
-		// A restarted host may send the same call again; it then rejoins its request.
+		// A restarted host may send the same call again; Rejoin makes that call wait for the
+		// request that nod has stored for it.
 		Rejoin: call.ToolCallID != "",
 	}
 	if r.SessionLabel == "" && call.Cwd != "" {
@@ -45,8 +46,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	return r, nil
 }
 
-// verdict returns the verdict for the host on call, from nod's decision d about its
-// request r.
+// verdict converts nod's decision d about request r to the verdict on call.
 func verdict(call Call, r schemas.Request, d schemas.Decision) Verdict {
 	if heard := agents.DescribeDecision(&r, &d); !heard.Allowed {
 		return deny(heard.Text)

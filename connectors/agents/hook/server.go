@@ -21,7 +21,7 @@ const (
 // Server is a nod program that a host starts because the host's settings list it.
 type Server struct {
 	List string // the settings member that lists such programs, such as mcpServers
-	Name string // its key in that list
+	Name string // the program's key in that list
 	Args []string
 	Note string // advice for the user; may be empty
 }

@@ -35,18 +35,18 @@ type claudeLine struct {
 	} `json:"attachment"`
 }
 
-// claudeTurn classifies a call's turn from the transcript that in names. Claude Code
-// repeats a deferred call only in an unattended run, and only if the model's message
-// holds no other call; otherwise it ignores "defer" and continues as without a hook.
-// A run is unattended if its prompt came from the SDK. Environment variables cannot show
-// this, because a nested run inherits them.
+// claudeTurn classifies a call's turn from the transcript that the hook input names. Claude
+// Code repeats a deferred call only in an unattended run, and only if the model's message
+// holds no other call; otherwise Claude Code ignores "defer" and continues as without a hook.
+// A run is unattended if its prompt came from the SDK. Environment variables cannot show this,
+// because a nested run inherits them.
 func claudeTurn(in claudeInput) Turn {
 	lines, err := claudeLines(in.Transcript)
 	if err != nil {
 		return Unsure
 	}
 	turn, message := Unsure, ""
-	calls := map[string]map[string]bool{} // by message
+	calls := map[string]map[string]bool{} // sets of tool call ids, by message id
 	unfinished := map[string]bool{}
 	for _, l := range lines {
 		switch ours := in.PromptID != "" && l.PromptID == in.PromptID; {
@@ -55,7 +55,7 @@ func claudeTurn(in claudeInput) Turn {
 		case ours && l.PromptSource != "" && l.PromptSource != "sdk":
 			turn = Attended
 		case in.PromptID == "" && l.Attachment.Type == "hook_deferred_tool" && l.Attachment.ToolUseID == in.ToolUseID:
-			turn = Shared // a repeated call names no prompt, and only an unattended run repeats calls
+			turn = Shared // the hook input of a repeated call holds no prompt id, and only an unattended run repeats calls
 		}
 		for _, id := range l.calls() {
 			if calls[l.Message.ID] == nil {
@@ -86,7 +86,7 @@ func (l *claudeLine) calls() (ids []string) {
 		ID   string `json:"id"`
 	}
 	if json.Unmarshal(l.Message.Content, &blocks) != nil {
-		return nil // plain text
+		return nil // the content is plain text, without tool calls
 	}
 	for _, b := range blocks {
 		if b.Type == "tool_use" {
@@ -96,9 +96,9 @@ func (l *claudeLine) calls() (ids []string) {
 	return ids
 }
 
-// claudeLines returns the transcript lines that claudeTurn needs. It fails if one of
-// them, or an unfinished last line, cannot be parsed: it may be the half-written line of
-// this call.
+// claudeLines returns the transcript lines that claudeTurn needs. It fails if one of these
+// lines, or an unfinished last line, cannot be parsed: it may be the half-written line of this
+// call.
 func claudeLines(path string) (lines []claudeLine, err error) {
 	file, err := os.Open(path)
 	if err != nil {

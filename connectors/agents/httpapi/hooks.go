@@ -21,8 +21,9 @@ const maxHookBody = 4 << 20
 const ProjectHeader = "Nod-Project"
 
 // hook answers one call of Claude Code's HTTP hook as the command `nod hook` does. The HTTP
-// status is always 200, because Claude Code ignores a response with another status and goes on
-// as if it had no hook. So a caller without a valid token also gets status 200, with a refusal.
+// status is always 200, because Claude Code ignores a response with another status and
+// continues as if it had no hook. So a caller without a valid token also gets status 200, with
+// a refusal.
 func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	var out bytes.Buffer
 	defer func() {
@@ -45,7 +46,8 @@ func (s *Server) hook(w http.ResponseWriter, r *http.Request) {
 	hook.Run(r.Context(), hook.ClaudeCode(), input{bytes.NewReader(body), unread}, &out, connect, options)
 }
 
-// hookCall checks an HTTP request, and returns the agent of its token and the hook's options.
+// hookCall checks an HTTP request to the hook path. It returns the agent that the token
+// identifies, and the options in the URL.
 func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 	var o hook.Options
 	if r.Method != http.MethodPost {
@@ -69,7 +71,7 @@ func (s *Server) hookCall(r *http.Request) (*Agent, hook.Options, error) {
 
 // hookOptions parses the flags of `nod hook` from the query of a URL.
 func hookOptions(q url.Values) (o hook.Options, err error) {
-	if q.Has("defer_after") { // it needs Claude Code's transcript, which may be on another machine
+	if q.Has("defer_after") { // deferral needs Claude Code's transcript, which may be on another machine
 		return o, schemas.Errorf(schemas.CodeValidation, "defer_after: only the command nod hook knows whether a run can be repeated; leave it out")
 	}
 	if q.Has("host_timeout") {

@@ -78,8 +78,8 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r.Equal("deny", v.behavior)
 	r.Contains(v.reason, "Ann")
 
-	// A call that a rule decides; a PostToolUse event, which ends the wait of the same call's
-	// hook; and an event that nod does not handle.
+	// The server also answers a call that a rule decides; a PostToolUse event, which ends the
+	// wait of the same call's hook; and an event that nod does not handle.
 	r.Equal("allow", r.verdict(r.does("POST", hookPath, strings.Replace(event("PreToolUse", "rule"), "make release", "ls", 1))).permission)
 	hooked = r.later("POST", hookPath, event("PermissionRequest", "raced"))
 	r.pends("raced")
@@ -119,8 +119,8 @@ func TestAHookWhoseHostIsGoneIsWithdrawn(t *testing.T) {
 	r.Equal(schemas.Withdrawn, shown.Decision.Outcome)
 }
 
-// If nod is not running, Claude Code shows its own prompt, or the call is refused if the caller
-// asked for that. A hook that waits while nod restarts gets the decision.
+// If nod is not running, Claude Code shows its own prompt or, with on_unavailable=deny, the
+// call is refused. A hook that waits while nod restarts gets the decision.
 func TestAHookWithoutNod(t *testing.T) {
 	r := start(t)
 	waits := r.later("POST", hookPath+"?host_timeout=1h", event("PreToolUse", "S"))

@@ -23,15 +23,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Nod is the interface to nod that the API needs. Each agent has its own. If nod refuses a
+// Nod is the interface to nod that the API needs. Each agent has its own Nod. If nod refuses a
 // call, the error is a *schemas.Error.
 type Nod interface {
 	// Submit sends r under its id, which must be new unless r.Rejoin is set. If r is
 	// decided, Submit returns the decision. If r is pending, it returns nil and a receipt.
 	Submit(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error)
-	// Await waits up to wait for the decision about a stored request, and at least as long
-	// as nod needs to reply once. It returns nil if the request is still pending then. The
-	// error is NOT_FOUND if this agent has no such request.
+	// Await waits for the decision about a stored request until the time wait has passed, but
+	// at least until nod has replied once. It returns nil if the request is still pending
+	// then. The error is NOT_FOUND if this agent has no such request.
 	Await(ctx context.Context, sessionID, pendingID string, wait time.Duration) (*schemas.Decision, error)
 	// Withdraw withdraws a request and returns its decision: the withdrawal, or the
 	// decision that came before it.
@@ -51,8 +51,8 @@ type Agent struct {
 type Options struct {
 	httpserve.Listen
 	Agents []Agent
-	// Host and User are the machine and user of this process. They are the defaults in
-	// requests of callers on this machine.
+	// Host and User are the machine and user of this process. A request from a caller on this
+	// machine gets them, unless the caller sets its own.
 	Host, User string
 	// BodyWithin is how long the body of an HTTP request may take to arrive; 0 means 10 s.
 	BodyWithin time.Duration

@@ -48,7 +48,7 @@ func before(nod httpapi.Nod) func(*httpapi.Options) {
 	return func(o *httpapi.Options) { o.Agents[0].Nod = nod }
 }
 
-// each holds one call for every route that needs a token.
+// each holds one HTTP call, by a short name, for every route that needs a token.
 var each = map[string]struct{ method, path, body string }{
 	"ask":      {"POST", "/api/v1/requests", deploy("S", "1")},
 	"await":    {"GET", "/api/v1/requests/S.1", ""},
@@ -183,7 +183,7 @@ func TestNodsRefusals(t *testing.T) {
 
 func TestAPanicAllowsNothing(t *testing.T) {
 	r := fake(t, before(failingNod(func() error { panic("a fault") })))
-	for range 2 { // the server must go on after a panic
+	for range 2 { // the server must still serve requests after a panic
 		for what, call := range each {
 			r.NotContains(r.refused(r.does(call.method, call.path, call.body), 500, "INTERNAL_ERROR"), "a fault", what)
 		}

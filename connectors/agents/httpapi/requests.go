@@ -53,7 +53,8 @@ func (s *Server) withCallTimeout(r *http.Request) (context.Context, context.Canc
 }
 
 // withdrawUnseen withdraws a request that nod may have stored although Submit failed. This
-// process made the request's id, and the caller never got it, so the caller could not ask again.
+// process made the request's id, and the caller never got the id, so the caller could neither
+// wait for the request nor withdraw it.
 func withdrawUnseen(ctx context.Context, nod Nod, r schemas.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawWithin)
 	defer cancel()
@@ -68,7 +69,8 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 	if err := schemas.Decode(whole, &request); err != nil {
 		return request, err
 	}
-	// The caller may have sent a request under its own id before. An id made here is new.
+	// The caller may have sent a request under its own id before. An id that withDefaults made
+	// is new.
 	request.Rejoin = named
 	if request.AgentName == "" {
 		request.AgentName = agent.Name
@@ -89,7 +91,7 @@ func (s *Server) request(r *http.Request, agent *Agent, body []byte) (schemas.Re
 func withDefaults(body []byte) (whole []byte, named bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(body, &fields) != nil || fields == nil {
-		return body, false // Decode reports the error
+		return body, false // schemas.Decode refuses this body later, and reports why
 	}
 	var missing []string
 	for name, value := range map[string]string{

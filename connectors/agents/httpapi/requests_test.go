@@ -142,7 +142,7 @@ func TestNodIsRestartedMidWait(t *testing.T) {
 	waits := r.later("GET", "/api/v1/requests/S.1"+wait, "")
 	hangs := r.later("GET", "/api/v1/requests/S.1"+wait, "")
 	r.down()
-	asked := r.later("GET", "/api/v1/requests/S.1"+wait, "") // while nod does not run
+	asked := r.later("GET", "/api/v1/requests/S.1"+wait, "") // a call that is made while nod does not run
 	r.up()
 	r.says(q, "allow_once")
 	for _, got := range []func() answer{waits, hangs, asked} {

@@ -89,8 +89,8 @@ func (r *rig) open(o httpapi.Options) {
 	})
 }
 
-// fake starts the API for one agent, local, without a nod. change alters the options, such as
-// the agent's Nod.
+// fake starts the API for one agent, named local, without a nod. change alters the options,
+// such as the agent's Nod.
 func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	t.Helper()
 	t.Parallel()
@@ -105,7 +105,7 @@ func fake(t *testing.T, change func(*httpapi.Options)) *rig {
 	return r
 }
 
-// up starts nod with the data that it has stored in r.dir before.
+// up starts nod, with the data that an earlier run of nod stored in r.dir.
 func (r *rig) up() {
 	r.t.Helper()
 	var err error
@@ -151,7 +151,8 @@ type answer struct {
 	body   string
 }
 
-// does makes an HTTP call with the token of the agent local, unless change replaces it.
+// does makes an HTTP call with the token of the agent named local, unless change replaces the
+// token.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
 	got, err := r.tries(r.ctx, method, path, body, change...)

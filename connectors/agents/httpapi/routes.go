@@ -122,7 +122,7 @@ func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64) (
 	case err != nil:
 		return nil, refusal{http.StatusRequestTimeout, schemas.Errorf(schemas.CodeBadRequest, "the body did not arrive whole in time")}
 	}
-	return body, conn.SetReadDeadline(time.Time{}) // from here on the caller may wait long for a decision
+	return body, conn.SetReadDeadline(time.Time{}) // no read deadline from here on, because the caller may wait long for a decision
 }
 
 // refuse replies with err as a nod error in JSON, and with the HTTP status for its code.
@@ -172,7 +172,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 }
 
 func send(w http.ResponseWriter, status int, data []byte) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // after an error a slow client is not cut off
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // if this fails, a slow client is not cut off
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")

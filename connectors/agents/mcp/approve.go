@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// verdict is the result of approve, in Claude Code's format. Claude Code takes a result in
-// any other format as a denial.
+// verdict is the result of the tool approve, in Claude Code's format. Claude Code takes a
+// result in any other format as a denial.
 type verdict struct {
 	Behavior string          `json:"behavior"` // allow or deny
 	Input    json.RawMessage `json:"updatedInput,omitempty"`
@@ -40,8 +40,8 @@ type toolUse struct {
 	input    json.RawMessage
 }
 
-// readToolUse parses the arguments of approve. It decodes into a map, because decoding
-// into a struct would accept "Input" for "input".
+// readToolUse parses the arguments of the tool approve. It decodes into a map, because
+// decoding into a struct would accept "Input" for "input".
 func readToolUse(raw json.RawMessage) (u toolUse, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
@@ -62,7 +62,8 @@ func readToolUse(raw json.RawMessage) (u toolUse, err error) {
 	return u, nil
 }
 
-// approve asks nod whether a tool may run with an input, and returns the verdict.
+// approve asks nod whether Claude Code may run a tool with an input, and returns nod's
+// verdict.
 func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	use, err := readToolUse(c.Params.Arguments)
 	if err != nil {

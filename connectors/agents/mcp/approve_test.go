@@ -33,7 +33,7 @@ func use(tool, input, id string) string {
 	return fmt.Sprintf(`{"tool_name":%q,"input":%s,"tool_use_id":%q}`, tool, input, id)
 }
 
-// approve returns exactly these results to Claude Code.
+// The tool approve returns exactly these results to Claude Code.
 func TestApprove(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	everyWay(t, func(t *testing.T, w way) {
@@ -60,7 +60,7 @@ func TestApprove(t *testing.T) {
 	})
 }
 
-// The request that approve sends to nod has these fields.
+// The request that the tool approve sends to nod has these fields.
 func TestWhatNodIsAsked(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app"}), ways()[0], nil)
@@ -95,7 +95,7 @@ func TestWhereACallRuns(t *testing.T) {
 	assert.Equal(t, `{"command":"make"}`, string((<-n.asked).ActionDetails), "no project is known")
 }
 
-// approve allows only if nod's decision allows this very request.
+// The tool approve allows only if nod's decision allows this very request.
 func TestApproveNeverAllowsByMistake(t *testing.T) {
 	decided := func(d schemas.Decision, err error) func(context.Context, schemas.Request) (schemas.Decision, error) {
 		return func(_ context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -38,8 +38,8 @@ func (e *exchanges) remove(id string) {
 	delete(e.open, id)
 }
 
-// find returns the exchange of a call, or nil if the call did not come over HTTP. If the
-// exchange has already ended, it returns an empty one whose context has ended.
+// find returns the exchange that carries a tool call, or nil if the call did not come over
+// HTTP. If that exchange has ended, it returns an empty exchange whose context has ended.
 func (e *exchanges) find(req *mcp.CallToolRequest) *exchange {
 	if req.Extra == nil || req.Extra.Header == nil {
 		return nil
@@ -54,7 +54,8 @@ func (e *exchanges) find(req *mcp.CallToolRequest) *exchange {
 	return &exchange{ctx: gone, complete: true}
 }
 
-// awaitAnswers waits until the open exchanges with calls are complete, or ctx ends.
+// awaitAnswers waits until the responses of all exchanges that carry tool calls are complete,
+// or ctx ends.
 func (e *exchanges) awaitAnswers(ctx context.Context) {
 	e.mu.Lock()
 	var calls []*exchange
@@ -72,17 +73,17 @@ func (e *exchanges) awaitAnswers(ctx context.Context) {
 	}
 }
 
-// exchange is one HTTP request and its response. Both the protocol's messages and the
-// signs of life are written to the response, from different goroutines.
+// exchange is one HTTP request and its response. Both the protocol's messages and the signs of
+// life (see Options.SignOfLife) are written to the response, from different goroutines.
 type exchange struct {
 	ctx                    context.Context // ends when the client is gone
-	calls                  bool            // the request carries calls; false for a stream of notifications
+	calls                  bool            // the request carries tool calls; false for a stream of notifications
 	session, project, host string
 	done                   chan struct{} // closed once the response is complete
 
 	mu       sync.Mutex
 	w        http.ResponseWriter
-	begun    bool // the response's headers are set, so that comments may follow
+	begun    bool // the response's headers are set, so that comments may follow (see comment)
 	complete bool
 }
 
@@ -98,8 +99,8 @@ func (e *exchange) WriteHeader(status int) {
 	e.w.WriteHeader(status)
 }
 
-// Write writes data, which must end at the end of a message, because the next write may be
-// a comment.
+// Write writes data, which must be whole messages, because the next write may be a comment
+// (see comment).
 func (e *exchange) Write(data []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,16 +114,16 @@ func (e *exchange) FlushError() error {
 	return http.NewResponseController(e.w).Flush()
 }
 
-// begin records that the response is an event stream whose headers are set, so that
-// comments may be sent.
+// begin records that the response is an event stream whose headers are set, so that comments
+// may be sent (see comment).
 func (e *exchange) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.begun = true
 }
 
-// comment sends a comment, which clients ignore, if the event stream has begun and is not
-// complete.
+// comment sends a sign of life: a comment of the event stream, which clients ignore. It does
+// nothing before the stream has begun and after it is complete.
 func (e *exchange) comment() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

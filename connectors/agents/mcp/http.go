@@ -27,11 +27,11 @@ type HTTPOptions struct {
 }
 
 const (
-	// Path is the HTTP path of the tools.
+	// Path is the HTTP path at which the server offers its tools.
 	Path = "/mcp"
 
-	// SessionHeader is the HTTP header with the nod session of a request. ProjectHeader
-	// is the one with the full path of the client's project.
+	// SessionHeader is the HTTP header with the nod session of a request. ProjectHeader is the
+	// HTTP header with the full path of the client's project.
 	SessionHeader = "Nod-Session"
 	ProjectHeader = "Nod-Project"
 
@@ -79,7 +79,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, o HTTPOptions) error
 	s.Stop()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), answersWithin)
 	defer cancel()
-	if server.Shutdown(last) != nil { // a client does not read its response
+	if server.Shutdown(last) != nil { // a client did not read its response in time
 		_ = server.Close()
 	}
 	return nil
@@ -95,7 +95,7 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	serve := func(stateless bool) http.Handler {
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{
 			Stateless: stateless, SessionTimeout: idleFor,
-			DisableLocalhostProtection: true, // authorize makes a stricter check
+			DisableLocalhostProtection: true, // the function authorize checks the host name more strictly
 		})
 	}
 	sessions, stateless := serve(false), serve(true)
@@ -111,8 +111,8 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 }
 
 // authorize passes a request to next only if it has the token and no web page sent it. A
-// request from a web page names the page's origin, or reaches this machine by a host name
-// that o.Hosts does not list.
+// request from a web page has a header with the page's origin, or reaches this machine by a
+// host name that o.Hosts does not list.
 func authorize(o HTTPOptions, next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(o.Token))
 	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
@@ -165,8 +165,8 @@ func (s *Server) clientHost(r *http.Request) string {
 	return s.opts.Host
 }
 
-// receive serves one HTTP request with next. It registers the request as an exchange, so
-// that the tool calls in it can find it.
+// receive serves one HTTP request with next. It registers the request as an exchange, so that
+// the tool calls in the request can find the exchange.
 func (s *Server) receive(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, leave := context.WithCancel(r.Context())
 	defer leave()

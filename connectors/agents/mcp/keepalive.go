@@ -28,11 +28,11 @@ func every(d time.Duration, f func(n int)) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// keepAlive sends the client signs of life, because a client or proxy may close a
-// connection that stays silent: the first at once, then one every SignOfLife, and none
-// after stop has returned. A sign is a progress notification if the client asked for
-// progress; otherwise it is a comment in the event stream over HTTP, and nothing over
-// standard output.
+// keepAlive sends signs of life to the client, because a client or proxy may close a
+// connection that stays silent. It sends the first sign at once, then one every SignOfLife,
+// and none after stop has returned. A sign is a progress notification if the client asked for
+// progress. Otherwise it is a comment in the event stream over HTTP; over standard output,
+// nothing is sent.
 func (c *call) keepAlive(ctx context.Context) (stop func()) {
 	token := c.Params.GetProgressToken()
 	if c.exchange != nil {

@@ -25,8 +25,8 @@ import (
 // *schemas.Error. If nod is not running, a method fails, and a later call may succeed.
 type Nod interface {
 	agents.Asker
-	// Share grants the session s.AgentID permissions that the session s.SessionID holds,
-	// and returns the grant.
+	// Share grants permissions of the session s.SessionID to another session, whose id is
+	// s.AgentID, and returns the grant.
 	Share(ctx context.Context, s schemas.Share) (schemas.StandingAnswer, error)
 	// Session returns a session's permissions and every grant that applies to it.
 	Session(ctx context.Context, id string) (schemas.Session, error)
@@ -34,8 +34,8 @@ type Nod interface {
 
 // Options configure a server.
 type Options struct {
-	// Session is the nod session of clients that neither name one (see SessionHeader) nor
-	// have a session with the server; empty means a new random id.
+	// Session is the nod session of clients that neither send SessionHeader nor have a session
+	// with the server; empty means a new random id.
 	Session string
 	// Host and User identify the client's machine and user to people, and Project
 	// is the full path of the client's project. Empty means unknown.
@@ -75,7 +75,7 @@ type Server struct {
 
 	life    context.Context // ends when the server stops; each call ends with it
 	end     context.CancelCauseFunc
-	news    context.Context // ends after the last answers; each HTTP stream without calls ends with it
+	news    context.Context // ends after the last calls are answered; each HTTP stream that carries no calls ends with it
 	endNews context.CancelFunc
 }
 
@@ -124,7 +124,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	stop := context.AfterFunc(ctx, func() {
 		defer stopping.Done()
 		s.Stop()
-		_ = session.Close() // after ctx has ended, ServeStdio returns no error
+		_ = session.Close() // ignored: after ctx has ended, ServeStdio returns no error
 	})
 	err = session.Wait()
 	if !stop() {
@@ -155,8 +155,8 @@ func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	return c
 }
 
-// untilGone returns a context that ends when the client no longer waits or the server
-// stops. In the second case its cause is errStopped.
+// untilGone returns a context that ends when the client no longer waits or the server stops.
+// If the server stops, the context's cause is errStopped.
 func (c *call) untilGone(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func() bool{context.AfterFunc(c.server.life, func() { cancel(errStopped) })}

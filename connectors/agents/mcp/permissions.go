@@ -18,7 +18,7 @@ import (
 )
 
 // parseArguments parses the arguments of a tool that an agent itself calls. It fails on an
-// unknown name, because the agent may rely on it as a condition.
+// argument with an unknown name, because the agent may rely on it as a condition.
 func parseArguments(raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
@@ -71,7 +71,7 @@ func (c *call) requestPermission(ctx context.Context) *mcp.CallToolResult {
 	r := c.request()
 	r.PendingID, r.Kind, r.Title = agents.NewID(), schemas.KindPermission, "Permission request"
 	r.Reason, r.ActionType, r.ActionDetails = args.Reason, schemas.ActionOther, json.RawMessage("{}")
-	r.Permissions = args.Permissions // nod checks for missing fields and words the error
+	r.Permissions = args.Permissions // nod checks for missing fields and writes the error message
 	if args.Agent != "" {
 		details, err := schemas.Encode(map[string]string{"agent_id": args.Agent})
 		if err != nil {
@@ -130,8 +130,8 @@ func (c *call) listPermissions(ctx context.Context) *mcp.CallToolResult {
 	return result
 }
 
-// withReadTimeout returns a context for a call that does not wait for a person. The
-// context ends after readWithin, or earlier if that of untilGone ends.
+// withReadTimeout returns a context for a call that does not wait for a person. The context
+// ends after readWithin, or earlier if the client no longer waits or the server stops.
 func (c *call) withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, done := c.untilGone(ctx)
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
@@ -143,8 +143,8 @@ type permissionList struct {
 	// Managed is true if the session may use files and the web only as Permissions and
 	// Granted allow.
 	Managed     bool     `json:"managed"`
-	Permissions []string `json:"permissions"` // such as @network
-	Granted     []grant  `json:"granted"`     // in addition to Permissions
+	Permissions []string `json:"permissions"` // permission tags, such as @network
+	Granted     []grant  `json:"granted"`     // further permissions from grants
 }
 
 type grant struct {

@@ -81,7 +81,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// Several permissions are one question, which shows only the missing ones.
+// A request for several permissions asks a person one question, which shows only the
+// permissions that the session lacks.
 func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
 	shown := make(chan schemas.Prompt, 10)
 	client := nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {

@@ -16,8 +16,8 @@ const (
 	exitPlanMode    = "ExitPlanMode"
 )
 
-// leaveIt is the name of the option that gives no answer. A decision has it as its message
-// if a person chose that option and wrote nothing.
+// leaveIt is the name of the option that gives no answer. If a person chooses that option and
+// writes nothing, leaveIt is the message of the decision.
 const leaveIt = "Leave it unanswered"
 
 // cannotShow returns the denial of a question that nod cannot show to a person.
@@ -25,9 +25,9 @@ func cannotShow(tool string) *mcp.CallToolResult {
 	return deny(tool + " is a question to a person, which nod cannot show here: ask it in your answer's text instead.")
 }
 
-// question asks a person the questions of the tool call use, one after another, and allows
-// the call with the answers in its input. If one question stays unanswered, it denies the
-// call, because approve can only allow or deny.
+// question asks a person the questions of a tool call, one after another, and allows the call
+// with the answers in its input. If one question stays unanswered, it denies the call, because
+// approve can only allow or deny.
 func (c *call) question(ctx context.Context, use toolUse) *mcp.CallToolResult {
 	questions := agents.Questions(use.input)
 	if questions == nil {

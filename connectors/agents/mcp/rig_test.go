@@ -21,7 +21,7 @@ import (
 const (
 	token   = "a-token-of-the-test's-own"
 	earlier = "2025-11-25" // a protocol version in which clients have sessions
-	later   = "2026-07-28" // one without sessions
+	later   = "2026-07-28" // a protocol version in which clients have no sessions
 	session = "s1"
 )
 
@@ -108,8 +108,8 @@ func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	return server
 }
 
-// bearer adds the token and the headers in header to each request, as the configuration
-// of a client does.
+// bearer adds the token and the HTTP headers of its field header to each request, as the
+// configuration of a client does.
 type bearer struct {
 	header http.Header
 	next   http.RoundTripper
@@ -179,8 +179,8 @@ func said(t *testing.T, result *sdk.CallToolResult) string {
 	return result.Content[0].(*sdk.TextContent).Text
 }
 
-// progress stores the progress notifications that a client receives. more gets one element
-// for each.
+// progress stores the progress notifications that a client receives. The channel more gets one
+// element for each notification.
 type progress struct {
 	mu   sync.Mutex
 	seen []*sdk.ProgressNotificationParams

@@ -71,7 +71,8 @@ func (s *Server) addTools() {
 		(*call).listPermissions, failedHere)
 }
 
-// add registers one tool. If run panics, the result is that of refuse.
+// add registers one tool, whose calls run handles. If run panics, the tool returns the result
+// of refuse.
 func (s *Server) add(name, schema, description string, run func(*call, context.Context) *mcp.CallToolResult, refuse func(why string) *mcp.CallToolResult) {
 	tool := &mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
 	s.mcp.AddTool(tool, func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
@@ -96,7 +97,7 @@ func failed(err error) *mcp.CallToolResult {
 	return result
 }
 
-// errorText returns err's text for an agent. For a refusal of nod, it is that of
+// errorText returns err's text for an agent. For a refusal of nod, this is the text of
 // agents.DescribeError.
 func errorText(err error) string {
 	var refused *schemas.Error

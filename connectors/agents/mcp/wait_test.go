@@ -57,8 +57,8 @@ func TestCancellationWithdraws(t *testing.T) {
 	})
 }
 
-// If a client is killed, its connection ends without a cancellation: the server withdraws
-// its request.
+// If a client is killed, its connection ends without a cancellation: the server withdraws the
+// request of the client's call.
 func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	client := nodtest.Start(t, silent)
 	everyWay(t, func(t *testing.T, w way) {
@@ -87,8 +87,8 @@ func TestAClientThatIsGoneWithdraws(t *testing.T) {
 	})
 }
 
-// wires are the connections of an HTTP client. A read fails after the time idle without
-// data.
+// wires are the connections of an HTTP client. A read fails if no data comes for the duration
+// idle.
 type wires struct {
 	idle  time.Duration
 	reads atomic.Int64 // number of reads with data
@@ -211,8 +211,8 @@ func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
 	})
 }
 
-// Over standard input and output, too, the first sign of life comes at once, and none
-// comes after the answer.
+// Over standard input and output, too, the server sends the first sign of life at once, and
+// none after the answer.
 func TestProgressOverStdio(t *testing.T) {
 	hold := make(chan struct{})
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {

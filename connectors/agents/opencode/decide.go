@@ -9,8 +9,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// askAndReply asks nod about p and replies with the decision. It returns once p is
-// answered, by nod or in OpenCode. If it fails, OpenCode's own prompt stays open.
+// askAndReply asks nod about permission p and replies to OpenCode with the decision. It
+// returns once p is answered, by nod or in OpenCode. If it fails, OpenCode's own prompt stays
+// open.
 func (f *follower) askAndReply(ctx context.Context, p permission) error {
 	r, over, err := f.readRequest(ctx, p)
 	if err != nil || over {
@@ -32,9 +33,9 @@ func (f *follower) askAndReply(ctx context.Context, p permission) error {
 	return f.reply(ctx, p, reject, "nod cannot be reached, and calls are refused without it: "+err.Error())
 }
 
-// readRequest fetches the tool call of p from OpenCode and returns the request for it. It
-// retries until OpenCode replies, reports a permanent error, or ctx ends. over is true if
-// nod need not be asked, because the call has ended or could not be read.
+// readRequest fetches from OpenCode the tool call that needs p, and returns the request for
+// nod. It retries until OpenCode replies, reports a permanent error, or ctx ends. over is true
+// if nod need not be asked, because the call has ended or could not be read.
 func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Request, over bool, err error) {
 	var c call
 	var own, root session
@@ -54,7 +55,8 @@ func (f *follower) readRequest(ctx context.Context, p permission) (r *schemas.Re
 }
 
 // decide asks nod and waits for the decision. It retries while nod is unavailable, unless
-// DenyUnavailable is set. It may change r.PendingID.
+// DenyUnavailable is set. If the stored request was withdrawn earlier, it sends a new one and
+// changes r.PendingID.
 func (f *follower) decide(ctx context.Context, r *schemas.Request) (d schemas.Decision, err error) {
 	warned := false
 	err = retry(ctx, func() (bool, error) {

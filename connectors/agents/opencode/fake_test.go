@@ -26,8 +26,8 @@ type fakeOpenCode struct {
 	t        *testing.T
 	password string
 	dir      string // the project's directory that calls must name; may be empty
-	old      bool   // the fake is OpenCode before 1.1, without a list and with other replies
-	noList   bool   // the list fails, as in 1.18 while a webfetch is pending
+	old      bool   // the fake acts as OpenCode before 1.1: no list of permissions, and another format of replies
+	noList   bool   // the list of permissions fails, as in OpenCode 1.18 while a webfetch is pending
 
 	mu        sync.Mutex
 	pending   map[string]map[string]any
@@ -157,15 +157,15 @@ func (f *fakeOpenCode) waits(p map[string]any) {
 	f.pending[p["id"].(string)] = p
 }
 
-// runs sets p as the tool call of a message.
+// runs makes p the tool call of a message.
 func (f *fakeOpenCode) runs(message string, p part) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls[message] = p
 }
 
-// answers removes a pending permission, as if its user answered it in OpenCode, and sends
-// the event.
+// answers removes a pending permission, as if a person answered it in OpenCode, and sends the
+// event.
 func (f *fakeOpenCode) answers(id string) {
 	f.forgets(id)
 	f.say("permission.replied", map[string]any{"sessionID": "ses_1", "requestID": id, "permissionID": id, "reply": "once"})

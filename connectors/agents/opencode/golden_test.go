@@ -33,21 +33,21 @@ func TestTranscripts(t *testing.T) {
 			case r.Method != http.MethodGet:
 				text, _ := io.ReadAll(r.Body) // a truncated body fails the comparison
 				posted <- fmt.Sprintf("%s %s %s", r.Method, r.URL.Path, text)
-				_, _ = io.WriteString(w, "true") // an error makes golden.Replay fail
+				_, _ = io.WriteString(w, "true") // after an error golden.Replay fails the test
 			case r.URL.Path == "/event":
 				w.Header().Set("Content-Type", "text/event-stream")
 				for {
 					w.(http.Flusher).Flush()
 					select {
 					case e := <-events:
-						_, _ = fmt.Fprintf(w, "data: %s\n\n", e) // an error makes golden.Replay fail
+						_, _ = fmt.Fprintf(w, "data: %s\n\n", e) // after an error golden.Replay fails the test
 					case <-r.Context().Done():
 						return
 					}
 				}
 			case known:
 				w.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(w, body) // an error makes golden.Replay fail
+				_, _ = io.WriteString(w, body) // after an error golden.Replay fails the test
 			default:
 				w.WriteHeader(http.StatusNotFound)
 			}

@@ -18,8 +18,8 @@ import (
 
 // Options describe the OpenCode server to follow.
 type Options struct {
-	URL string // of the server; empty means DefaultURL
-	// Directory is the directory of the project to follow; empty means the one that the
+	URL string // address of the server; empty means DefaultURL
+	// Directory is the directory of the project to follow; empty means the directory that the
 	// server was started in. A server may have several projects.
 	Directory string
 	// Username and Password log in to the server if it has a password. An empty Username
@@ -120,8 +120,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// follow serves one connection until it fails. It reads the list of pending permissions
-// after it has opened the event stream, so that it misses no permission between the two.
+// follow serves one connection until it fails. It opens the event stream before it reads the
+// list of pending permissions, so that it misses no permission that OpenCode adds meanwhile.
 func (f *follower) follow(ctx context.Context, connected func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -153,8 +153,9 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// catchUp begins and ends permissions so that f.open matches OpenCode's list of pending
-// permissions. If OpenCode cannot list them, it changes nothing.
+// catchUp compares OpenCode's list of pending permissions with f.open. It starts a request for
+// each new permission, and withdraws the requests for permissions that are no longer pending.
+// If OpenCode cannot list them, it changes nothing.
 func (f *follower) catchUp(ctx context.Context) error {
 	pending, known, err := f.host.pending(ctx)
 	if err != nil || !known {
@@ -189,7 +190,7 @@ func (f *follower) handle(e event) {
 	}
 }
 
-// begin starts a request to nod about p, unless p has one already.
+// begin starts a request to nod about p, unless one was started already.
 func (f *follower) begin(p permission) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -210,8 +211,8 @@ func (f *follower) begin(p permission) {
 	})
 }
 
-// endMatching withdraws the requests about the open permissions that match, with the
-// reason why.
+// endMatching withdraws the requests about the open permissions for which match returns true.
+// why becomes the reason of the withdrawals.
 func (f *follower) endMatching(why error, match func(permission) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -77,8 +77,9 @@ func TestRulesAnswer(t *testing.T) {
 	assert.Empty(t, r.prompts)
 }
 
-// A person is asked if nod cannot know which call would run. No rule allows an MCP server's
-// tool because it has the name of a known tool, or a call without a usable input.
+// A person is asked if nod cannot know which call would run. No rule allows a tool of an MCP
+// server that only has the same name as a known tool, and no rule allows a call without a
+// usable input.
 func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
 	for name, c := range map[string]struct {
 		permission string
@@ -135,7 +136,7 @@ func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 			f.asks(permits("per_1", "bash", "msg_1"))
 			p := r.asked()
 			r.says(nodtest.Answer{})
-			for _, other := range []string{"session.idle", "session.deleted", "permission.replied"} { // about other permissions
+			for _, other := range []string{"session.idle", "session.deleted", "permission.replied"} { // an event about another permission withdraws nothing
 				f.say(other, map[string]any{"sessionID": "ses_2", "requestID": "per_2"})
 			}
 			c.happens(f)
@@ -146,8 +147,8 @@ func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 	}
 }
 
-// If OpenCode refuses a reply that comes too late, the connector goes on and answers the
-// next permission.
+// If OpenCode refuses a reply that comes too late, the connector still answers the next
+// permission.
 func TestALateReplyIsRefusedThere(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
@@ -176,7 +177,7 @@ func TestAReplyIsRepeated(t *testing.T) {
 	assert.Equal(t, "per_1 once", f.replied())
 }
 
-// When it connects, the connector sends nod requests for the permissions that are already
+// When the connector connects, it sends nod requests for the permissions that are already
 // pending, except for the permission of a call that has ended.
 func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
 	f := newFake(t)

@@ -14,7 +14,7 @@ type permission struct {
 	Patterns  []string // patterns of the calls that the answer "once" allows
 	Always    []string // patterns of the calls that the answer "always" allows until OpenCode is closed
 	Metadata  json.RawMessage
-	MessageID string // with CallID, names the tool call that needs the permission; may be empty
+	MessageID string // MessageID and CallID together identify the tool call that needs the permission; may be empty
 	CallID    string
 	// Old is true for a permission in the format of OpenCode before 1.1. The reply must
 	// have that format, too.

@@ -15,12 +15,12 @@ import (
 
 const alwaysOption = "opencode_always"
 
-// maxRuleName is twice the maximum number of characters of the patterns in the option for
-// OpenCode's "always". Longer patterns cannot be shown in full and are not offered.
+// maxRuleName limits the option for OpenCode's "always": its patterns may have half as many
+// characters. Longer patterns cannot be shown in full and are not offered.
 const maxRuleName = 200
 
-// actions maps OpenCode's own tools to action types. Every other tool is an MCP server's,
-// whatever its name, so that no rule about OpenCode's own tools matches it.
+// actions maps OpenCode's own tools to action types. Every other tool counts as an MCP
+// server's, whatever its name, so that no rule about OpenCode's own tools matches it.
 var actions = map[string]schemas.ActionType{
 	"bash": schemas.ActionCommand,
 	"edit": schemas.ActionFileWrite, "write": schemas.ActionFileWrite, "multiedit": schemas.ActionFileWrite,
@@ -31,8 +31,8 @@ var actions = map[string]schemas.ActionType{
 	"todowrite": schemas.ActionOther, "todoread": schemas.ActionOther,
 }
 
-// request returns the request for p. The same p always gets the same ids, so that a
-// restarted `nod opencode` rejoins the request.
+// request returns the request for p. The same p always gets the same ids, so that after a crash
+// `nod opencode` waits for the same request again.
 func (f *follower) request(p permission, c call, own, root session) (*schemas.Request, error) {
 	r := &schemas.Request{
 		Type: schemas.TypeRequest, Kind: schemas.KindToolCall,

@@ -24,7 +24,7 @@ type rig struct {
 	nod     *nod.Client
 	prompts chan schemas.Prompt
 	answers chan nodtest.Answer
-	missing atomic.Bool // calls of nod fail as if nod were not running
+	missing atomic.Bool // if set, calls of nod fail as if nod were not running
 	log     syncBuffer
 	stop    func()
 	options opencode.Options
@@ -34,7 +34,7 @@ func newRig(t *testing.T, f *fakeOpenCode) *rig {
 	r := &rig{fakeOpenCode: f, prompts: make(chan schemas.Prompt, 100), answers: make(chan nodtest.Answer, 100), stop: func() {}}
 	seen := map[string]bool{}
 	r.nod = nodtest.Start(t, func(p schemas.Prompt) nodtest.Answer {
-		if seen[p.Key()] { // views are delivered at least once
+		if seen[p.Key()] { // a prompt may be delivered more than once
 			return nodtest.Answer{}
 		}
 		seen[p.Key()] = true
@@ -49,8 +49,8 @@ func newRig(t *testing.T, f *fakeOpenCode) *rig {
 	return r
 }
 
-// run starts the connector and waits until it follows the fake. The connector ends with
-// r.stop or with the test.
+// run starts the connector and waits until it follows the fake OpenCode. The connector ends
+// with r.stop or with the test.
 func (r *rig) run() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

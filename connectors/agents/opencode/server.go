@@ -151,8 +151,8 @@ type call struct {
 // OpenCode may still list the permission as pending.
 func (c call) finished() bool { return c.Status == "completed" || c.Status == "error" }
 
-// call fetches the tool call that needs p. The result is empty if p names no call, or if
-// p's message does not hold the call.
+// call fetches the tool call that needs p. The result is empty if p has no call id, or if p's
+// message does not hold the call.
 func (s *server) call(ctx context.Context, p permission) (call, error) {
 	if p.MessageID == "" || p.CallID == "" {
 		return call{}, nil

@@ -118,7 +118,7 @@ func (n *Nod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, err
 	}
 }
 
-// Withdraw passes the reason to the transcript's next "> withdrawn".
+// Withdraw passes the reason to the transcript's next line "> withdrawn".
 func (n *Nod) Withdraw(_ context.Context, _, _, reason string) error {
 	n.withdrawn <- reason
 	return nil
@@ -129,7 +129,7 @@ func (n *Nod) Detach(context.Context, string, string, string) error {
 	return schemas.Errorf(schemas.CodeInternal, "transcripts do not support Detach")
 }
 
-// HostResolved passes p to the transcript's next "> passed".
+// HostResolved passes p to the transcript's next line "> passed".
 func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	data, err := schemas.Encode(p)
 	n.passed <- string(data)
@@ -181,7 +181,8 @@ func Next[T any](t *testing.T, from <-chan T) T {
 
 var random = regexp.MustCompile(`^[a-z0-9]{16}$`)
 
-// encodeStable encodes a request with the zero time, and with "random" for a random id.
+// encodeStable encodes a request with its time set to zero, and with "random" in place of a
+// random id.
 func encodeStable(t *testing.T, r schemas.Request) string {
 	assert.WithinDuration(t, time.Now(), r.CreatedAt, waitAtMost)
 	r.CreatedAt = time.Time{}
