@@ -132,7 +132,7 @@ type Waiter struct {
 }
 
 // Open reports whether the record's decision will cover the waiter: it has no decision of
-// its own, and Stays is not set.
+// its own, and SplitOff is not set.
 func (w *Waiter) Open() bool { return w.Decision == nil && !w.SplitOff }
 
 // Waiter returns the waiter with this pending_id, or nil.
