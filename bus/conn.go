@@ -28,7 +28,7 @@ type Options struct {
 	// Creds is a file with an nkey seed or with NATS credentials; empty on a server
 	// without authentication.
 	Creds string
-	// Inbox is the role's inbox prefix. Its key may subscribe to no other inbox.
+	// Inbox is the inbox prefix of the role. The role's key may subscribe to no other inbox.
 	Inbox string
 	// Server connects to a server in this process, without a socket.
 	Server *Server
@@ -47,10 +47,10 @@ type Options struct {
 // ErrNoServer is the error of Connect if no NATS server answers at the address.
 var ErrNoServer = errors.New("no NATS server answers")
 
-// Conn is one connection to the bus. It reconnects until it is closed; calls made
-// meanwhile wait for as long as their contexts allow. If its server is silent or does not
-// serve its calls, it changes to another server within 10 s, provided that the address
-// names several or the server has announced others.
+// Conn is one connection to the bus. It reconnects until it is closed; calls made meanwhile
+// wait for as long as their contexts allow. If its server is silent or does not serve its
+// calls, the connection changes to another server within 10 s, provided that another one is
+// known, from the address or from the server's own announcements.
 type Conn struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
@@ -264,7 +264,7 @@ func (c *Conn) Subscribe(subject string, handle func(Message)) (stop func(), err
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // it fails only on a closed connection, which has no subscriptions
+	return func() { _ = sub.Unsubscribe() }, nil // Unsubscribe fails only on a closed connection, which has no subscriptions
 }
 
 // Flush waits until the server has received all sent messages.

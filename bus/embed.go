@@ -49,7 +49,7 @@ type EmbedOptions struct {
 	ServerName string
 	// ClusterName makes the server a member of a cluster for tests. The members listen on
 	// ClusterPort, without authentication and on this machine alone, and find each other
-	// through Routes. A permanent cluster needs NATS servers of its own.
+	// through Routes. Outside tests, a cluster consists of separate nats-server processes.
 	ClusterName string
 	ClusterPort int
 	Routes      []string

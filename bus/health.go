@@ -94,7 +94,7 @@ func (c *Conn) recordAttempt(a attempt, err error) {
 		return
 	}
 	c.log.Info("bus: the server does not serve this connection; changing to another server", "server", c.URL(), "error", err)
-	_ = c.nc.ForceReconnect() // it fails only on a closed connection
+	_ = c.nc.ForceReconnect() // ForceReconnect fails only on a closed connection
 }
 
 // alternatives reports whether there is another server to change to.
@@ -124,9 +124,10 @@ func isUnserved(err error, took time.Duration) bool {
 	return apiUnavailable(err)
 }
 
-// Pulse calls try every pulseEvery, if there is another server to change to, until stop is
-// called or the connection closes. A client that only waits for messages makes no calls of
-// its own; without Pulse it would not notice a server that is cut off from the others.
+// Pulse calls the function try every pulseEvery, if there is another server to change to,
+// until stop is called or the connection closes. A client that only waits for messages
+// makes no calls of its own; without Pulse it would not notice a server that is cut off
+// from the others.
 func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -139,7 +139,7 @@ func (s *scan) run(ctx context.Context) error {
 		InactiveThreshold: scanKept,
 	}
 	if s.last == 0 && !s.since.IsZero() {
-		start := s.since.Add(-clockSkew) // early enough to find the barrier, too
+		start := s.since.Add(-clockSkew) // since may be ahead of the server's clock: begin early enough to read the barrier, too
 		config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &start
 	}
 	consumer, err := s.records.stream.CreateConsumer(hop, config)

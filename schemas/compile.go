@@ -52,7 +52,7 @@ func loadNouns() map[reflect.Type]*noun {
 	}
 	request := all[reflect.TypeFor[*Request]()]
 	request.maxBytes, request.maxDepth = MaxRequestBytes, MaxDepth
-	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // its check method limits its size
+	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // Answer.check limits the size of an answer
 	all[reflect.TypeFor[*Settings]()] = &noun{label: "settings.json", schema: c.lazy("settings"), maxBytes: MaxSettingsBytes}
 	return all
 }

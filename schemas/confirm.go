@@ -22,7 +22,7 @@ type Confirm struct {
 // Display is a class of connectors, by the amount of detail that they can show.
 type Display string
 
-// The channels, in ascending order of detail.
+// The displays, in ascending order of detail.
 const (
 	DisplayVoice  Display = "voice"
 	DisplayChat   Display = "chat"

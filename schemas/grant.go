@@ -95,9 +95,10 @@ const (
 )
 
 // StandingAnswer is an answer that outlives its question: it allows or denies the calls
-// that it covers until it ends or is revoked. It covers the calls that its rules match,
-// or the calls that its permissions allow, or one exact call, asked again. After its end
-// it is kept for as long as an engine may handle the decision that made it once more.
+// that it covers until it ends or is revoked. It covers the calls that its rules match, or
+// the calls that its permissions allow, or one exact call, asked again. An ended answer is
+// kept for as long as an engine may repeat its work on the decision that made the answer:
+// otherwise the engine would make it anew.
 type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
 	Effect    Effect `json:"effect,omitempty"` // empty means EffectAllow

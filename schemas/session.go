@@ -20,7 +20,7 @@ type Session struct {
 	// replies, and stored under keys of their own.
 	Grants    []StandingAnswer `json:"grants,omitempty"`
 	CreatedAt time.Time        `json:"created_at"`
-	ActiveAt  time.Time        `json:"active_at"` // of the last request; may be a day too early
+	ActiveAt  time.Time        `json:"active_at"` // time of the last request; stored once a day, so up to a day too early
 	// Revision is the revision of the stored session. It is set only in replies.
 	Revision uint64 `json:"revision,omitempty"`
 }

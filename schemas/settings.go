@@ -88,8 +88,8 @@ const (
 	NeedsNothing Need = "nothing" // the tool needs no permissions
 )
 
-// PolicyLayer is a set of rules for the calls that match. A deny rule in any layer wins over
-// all ask rules, and an ask rule in any layer over all allow rules.
+// PolicyLayer is a set of rules for the calls that Match selects. A deny rule in any layer
+// wins over all ask rules, and an ask rule in any layer over all allow rules.
 type PolicyLayer struct {
 	Match       PolicyMatch `json:"match,omitzero"`
 	Permissions Rules       `json:"permissions"`
@@ -140,7 +140,7 @@ const (
 	DefaultNotifyAfter         = 15 * time.Second
 	DefaultRememberDenials     = 10 * time.Minute
 	DefaultOpenPrompts         = 10
-	DefaultPermissionTimeout   = 15 * time.Minute // of request_permission
+	DefaultPermissionTimeout   = 15 * time.Minute // of a permission request
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
 

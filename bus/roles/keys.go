@@ -90,7 +90,7 @@ func (k *Keys) Put(id ID, seed string) error {
 	return nil
 }
 
-// Ensure makes the missing keys and reads all of them back.
+// Ensure makes the keys that are missing, and fails if an existing key is unusable.
 func (k *Keys) Ensure(ids ...ID) error {
 	for _, id := range ids {
 		_, err := k.User(id)

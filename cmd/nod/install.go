@@ -250,7 +250,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the host may lack the variable that sets it
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the host may lack the variable from which this process got the directory
 		o.Args = append(o.Args, "--data", dir)
 	}
 	if place.URL != "" {

@@ -206,7 +206,7 @@ func readSettings(path, dir string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(path)
 	if !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
-		return nil, nil // nod reports a fault of the directory when it opens it
+		return nil, nil // if the directory itself is wrong, nod reports that when it opens the directory
 	}
 	if !named && errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("read the settings: %w: fix its permissions, or name another directory with --data", err)

@@ -35,9 +35,9 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	return append(found, boundary(o, settings, open)...)
 }
 
-// rights connects in each role that this user's commands need. It also returns the
-// settings in force, or nil if the owner's key is missing or cannot read them, and
-// whether the server requires no credentials.
+// rights connects in each role that this user's commands need, and returns a finding for
+// each. It also returns the settings in force, or nil if the owner's key is missing or
+// cannot read them, and whether the server requires no credentials.
 func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.Settings, open bool) {
 	const check = "rights"
 	for _, id := range o.roles() {

@@ -130,7 +130,7 @@ func Check(dataDir string) error {
 // change any other launcher, and does not make a missing one.
 func Repair(dataDir string) error {
 	if _, err := os.Lstat(Path(dataDir)); err != nil {
-		return nil // no hook or service uses it
+		return nil // there is no launcher to repair, so no hook or service runs one
 	}
 	if err := Check(dataDir); !errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -52,7 +52,7 @@ type kind interface {
 	gone() []command
 	// links returns the links to the file at path that the system may have made.
 	links(path string) []string
-	// state returns a command whose output contains running while the service runs.
+	// state returns a command, and the words that the command prints while the service runs.
 	state() (c command, running string)
 	// note returns a note for the user, or "".
 	note(context.Context) string
