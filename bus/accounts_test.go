@@ -79,7 +79,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 	require.Eventually(t, func() bool { return waiting() == 0 }, 10*time.Second, time.Millisecond)
 }
 
-// The owner finds every service; engines and connectors reply to it.
+// The owner finds every micro service: engines and connectors reply to its $SRV requests.
 func TestOwnerFindsTheServices(t *testing.T) {
 	g := startLayout(t, asShipped)
 	g.serveEngine()

@@ -201,8 +201,9 @@ func (q *OpenRequest) end(d schemas.Decision, err error) {
 }
 
 // Await waits for the decision. If ctx ends first, Await returns ctx's error, and may be
-// called again. The error NOT_FOUND means that nod no longer has the request. CONFLICT means
-// that an identical call has used the request's one-time approval.
+// called again. The error NOT_FOUND means that nod no longer has the request. CONFLICT
+// means that the request was allowed once, but an identical call has already used that
+// approval.
 func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	select {
 	case <-q.ended:
@@ -376,7 +377,7 @@ func (a *Asker) askAbout(ctx context.Context, due []*OpenRequest) error {
 }
 
 // isOver reports whether e means that the request will get no decision: nod no longer has
-// it, or an identical call has used its one-time approval.
+// the request, or an identical call has used its one-time approval.
 func isOver(e *schemas.Error) bool {
 	return e != nil && (e.Code == schemas.CodeNotFound || e.Code == schemas.CodeConflict)
 }

@@ -10,7 +10,7 @@ import (
 type Reading struct {
 	Broker time.Time
 	At     time.Time     // this machine's time at the reading, with its monotonic clock
-	Err    time.Duration // the greatest possible error of Broker
+	Err    time.Duration // the greatest possible error of the time in Broker
 }
 
 // ReadClock reads the broker's clock once. Deadlines are in broker time.

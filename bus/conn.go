@@ -24,7 +24,7 @@ import (
 // Options name a bus and the identity to connect with.
 type Options struct {
 	URL  string // one address or several, comma-separated
-	Name string // shown by the server beside the connection
+	Name string // the connection's name, shown by the server's tools
 	// Creds is a file with an nkey seed or with NATS credentials; empty on a server
 	// without authentication.
 	Creds string
@@ -36,8 +36,8 @@ type Options struct {
 	Wait time.Duration
 	Log  *slog.Logger
 
-	// follow is a data directory. If set, each connection goes to the address in its
-	// run.json.
+	// follow is a data directory. If set, each connect and reconnect uses the address that
+	// is then in its run.json.
 	follow string
 	// trust returns the certificates, in PEM, of the server's own authority, if it has
 	// one.
@@ -152,7 +152,7 @@ func credentials(path string) (nats.Option, error) {
 
 func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	deadline := time.Now().Add(o.Wait)
-	level := slog.LevelWarn // for the first message, so that the user sees the reason for the delay
+	level := slog.LevelWarn // the first failure is logged as a warning, so that the user sees the reason for the delay
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		nc, err := nats.Connect(o.URL, opts...)
 		if err == nil {

@@ -155,7 +155,8 @@ func TestEmbedRefusesWithOneLine(t *testing.T) {
 	})
 }
 
-// The server quotes input that it cannot parse, which may be a payload.
+// The server's log quotes input that the server cannot parse, which may contain a payload.
+// nod's log must not.
 func TestServerLogTellsNoPayload(t *testing.T) {
 	log := &syncBuffer{}
 	s := embed(t, bus.EmbedOptions{DataDir: t.TempDir(),

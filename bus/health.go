@@ -41,8 +41,8 @@ type health struct {
 	server uint64
 	failed int
 	since  time.Time     // start of the first failed try since the last success
-	wait   time.Duration // the shortest time between two changes of servers
-	next   time.Time     // the earliest time of the next change of servers
+	wait   time.Duration // after a change to another server, the shortest time until the next change
+	next   time.Time     // the earliest time at which the connection may change to another server
 }
 
 func (h *health) served() {
@@ -117,7 +117,7 @@ func isUnserved(err error, took time.Duration) bool {
 	case errors.As(err, &e):
 		return e.Code == schemas.CodeUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return took >= pulseWithin-pulseWithin/10 // if it took less, the caller's own limit was shorter
+		return took >= pulseWithin-pulseWithin/10 // a try that took less was ended by the caller's own time limit
 	case errors.Is(err, nats.ErrNoResponders):
 		return true
 	}
@@ -144,7 +144,7 @@ func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 			}
 			for c.alternatives() && ctx.Err() == nil && !c.nc.IsClosed() {
 				within, done := context.WithTimeout(ctx, pulseWithin)
-				_ = try(within) // the calls in try record their results
+				_ = try(within) // the error needs no handling: the calls that try makes record their results
 				late := within.Err() != nil
 				done()
 				if !late {

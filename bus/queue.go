@@ -28,7 +28,7 @@ type Queue struct {
 	conn     *Conn
 	consumer jetstream.Consumer
 	// open opens the consumer again. If it is missing, open makes it, provided that the role
-	// has the right to.
+	// has the right to make it.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
 	one  sync.Mutex // held while handle processes a delivery

@@ -78,7 +78,7 @@ var ErrLockHeld = errors.New("an identical call holds the lock")
 // LockHolder is the holder of the lock of identical calls.
 type LockHolder struct {
 	PendingID string // empty if no request holds the lock
-	Revision  uint64 // for TakeOver
+	Revision  uint64 // the revision to pass to TakeOver
 	At        time.Time
 }
 

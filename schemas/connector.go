@@ -19,7 +19,7 @@ type Registered struct {
 // ShownOp is an operation on an entry of shown_prompts.
 type ShownOp string
 
-// The operations on shown entries.
+// The operations on entries of shown_prompts.
 const (
 	ShownGet ShownOp = "get"
 	// ShownClaim claims the entry for one attempt to show the version Revision, or the

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Scope bounds the later calls that an allow may cover, besides the call that it answers.
+// Scope bounds the later calls that an allow may cover besides the answered call.
 type Scope string
 
 // The scopes. An empty Scope means ScopeOnce.

@@ -48,9 +48,9 @@ type Vote struct {
 	At        time.Time `json:"at"`
 }
 
-// Record is a request as it is stored, under one key of pending_permissions: its bytes,
-// routes and votes, and its decision once it has one. A decision is stored by writing only
-// this key.
+// Record is a request as it is stored, under one key of pending_permissions: the bytes of
+// the request, its routes and votes, and its decision once it has one. A decision is stored
+// by writing only this key.
 type Record struct {
 	Type     string          `json:"type"`
 	Agent    string          `json:"agent"` // from the subject of the request

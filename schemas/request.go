@@ -141,7 +141,7 @@ func (r *Request) OptionOfKind(kind OptionKind) (Option, bool) {
 	return Option{}, false
 }
 
-// Tier is the rule of the timeout policy that set a deadline.
+// Tier is the rule of the timeout policy by which a request got its deadline.
 type Tier string
 
 // The tiers, in the order in which they are tried.

@@ -34,7 +34,8 @@ type SessionPermissions struct {
 	Network    bool     `json:"network"`
 }
 
-// SessionChange changes the owner's settings of a session. Absent fields stay unchanged.
+// SessionChange changes the properties of a session that the owner sets. Absent fields stay
+// unchanged.
 type SessionChange struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`

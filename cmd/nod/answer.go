@@ -73,7 +73,7 @@ func (c *pendingCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	d.PageTimeout = callTimeout // each page is a call of its own
+	d.PageTimeout = callTimeout // a page is one call
 	prompts, err := d.Pending(e.ctx, schemas.Query{SessionID: c.Session})
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (c *denyCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofKind(schemas.RejectOnce), schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON})
 }
 
-// answerStyle contains the flags of the answering commands that env.answer needs.
+// answerStyle contains those flags of the answering commands that env.answer needs.
 type answerStyle struct {
 	json bool
 	sure bool // do not ask to confirm the rule of a lasting allow
