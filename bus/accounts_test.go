@@ -157,7 +157,7 @@ func TestAccountsInACluster(t *testing.T) {
 	at := func(i int) *guarded { return &guarded{t: t, url: servers[i].URL(), keys: keys} }
 	engine := at(0).jetstream(asEngineStore)
 	var stream jetstream.Stream
-	require.Eventually(t, func() bool { // fails until the cluster has a leader
+	require.Eventually(t, func() bool { // CreateStream fails until the cluster has a leader
 		s, err := engine.CreateStream(context.Background(), jetstream.StreamConfig{
 			Name: "permission_prompts", Retention: jetstream.WorkQueuePolicy, Subjects: []string{"nod.v1.prompt.>"}, Replicas: 3,
 		})

@@ -156,7 +156,7 @@ func TestEmbedRefusesWithOneLine(t *testing.T) {
 }
 
 // The server's log quotes input that the server cannot parse, which may contain a payload.
-// nod's log must not.
+// nod's log must not contain it.
 func TestServerLogTellsNoPayload(t *testing.T) {
 	log := &syncBuffer{}
 	s := embed(t, bus.EmbedOptions{DataDir: t.TempDir(),

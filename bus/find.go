@@ -20,7 +20,7 @@ import (
 type Place struct {
 	URL     string // addresses of NATS servers, comma-separated
 	Creds   string // a key file
-	DataDir string // of a running nod; its run.json names the address
+	DataDir string // the data directory of a running nod, with the address in run.json
 }
 
 // WithDefaults returns p with its empty fields filled from the environment. DataDir is never
@@ -100,7 +100,7 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 		o.Creds = keys.Path(id)
 	}
 	conn, err := Connect(ctx, o)
-	if errors.Is(err, ErrNoServer) { // nod was killed, and another process has its pid
+	if errors.Is(err, ErrNoServer) { // run.json is stale: nod was killed, and another process now has its pid
 		err = fmt.Errorf("%w on %s: nothing answers at %s: start it with nod up", ErrNotRunning, p.DataDir, run.URL)
 	}
 	return conn, err

@@ -24,7 +24,7 @@ const (
 	scanWait = 2 * time.Second
 	// scanKept is how long the server keeps the consumer of a scan that was killed.
 	scanKept = 10 * time.Second
-	// clockSkew is the difference that a caller's time may have from the server's clock.
+	// clockSkew is how far a caller's time may differ from the server's clock.
 	clockSkew = time.Minute
 )
 
@@ -51,7 +51,7 @@ func (r *Records) Scan(ctx context.Context, session string, after uint64, f func
 }
 
 // ChangedSince returns the current records of a session that were written at or after a
-// time of the broker's clock, in the order of their writes. It guarantees what Scan does.
+// time of the broker's clock, in the order of their writes. It gives the guarantees of Scan.
 func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
 	if none, err := r.isEmpty(ctx, r.prefix+sessionFilter(session)); err != nil || none { // most sessions have no records
 		return nil, err

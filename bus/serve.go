@@ -130,7 +130,7 @@ func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) 
 		subject := "nod.v1." + e.Verb + strings.Repeat(".*", e.Tokens)
 		err := svc.AddEndpoint(e.Name, micro.HandlerFunc(func(r micro.Request) { s.accept(e, r) }), micro.WithEndpointSubject(subject))
 		if err != nil {
-			_ = svc.Stop() // its error would hide the first one
+			_ = svc.Stop() // an error of Stop would hide the first error
 			return nil, fmt.Errorf("serve %s: %w", subject, err)
 		}
 	}

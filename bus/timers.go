@@ -235,8 +235,8 @@ func (r *Records) CountPending(ctx context.Context, session string) (int, error)
 	return len(tokens), err
 }
 
-// timers returns the tokens of a session's timers under the prefix of armed or of fired
-// timers.
+// timers returns the timer tokens of a session's questions. The prefix selects armed or
+// fired timers.
 func (r *Records) timers(ctx context.Context, prefix, session string) ([]string, error) {
 	if session != "" { // most sessions have no timers
 		if none, err := r.isEmpty(ctx, prefix+sessionFilter(session)); err != nil || none {

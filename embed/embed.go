@@ -144,7 +144,7 @@ func ownFiles(dataDir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the data directory: %w", err)
 	}
-	if real, err := filepath.EvalSymlinks(full); err == nil && real != full { // after an error: the directory does not exist yet
+	if real, err := filepath.EvalSymlinks(full); err == nil && real != full { // EvalSymlinks fails if the directory does not exist yet
 		return []string{full, real}, nil
 	}
 	return []string{full}, nil

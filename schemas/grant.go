@@ -108,7 +108,8 @@ type StandingAnswer struct {
 
 	Rules       []RememberedRule `json:"rules,omitempty"`
 	Permissions []string         `json:"permissions,omitempty"`
-	// Call is the one exact call that it covers; nil if it has rules or permissions.
+	// Call is the one exact call that the answer covers; nil if the answer has rules or
+	// permissions.
 	Call *ExactCall `json:"call,omitempty"`
 	// Uses is how many more calls a Limited answer allows: one for each request in For,
 	// minus the calls in UsedBy. For contains the pending_ids of detached requests.

@@ -8,7 +8,7 @@ type Message struct {
 	To      string     // receiver
 	How     string     // one of the How constants
 	What    string     // one line for docs/reference/messages.md
-	New     func() any // returns a pointer to an empty noun
+	New     func() any // returns a pointer to an empty struct of the message
 }
 
 // How a message travels.

@@ -172,8 +172,9 @@ func (k *Keys) Users() ([]User, error) {
 	return users, nil
 }
 
-// WriteNew writes a new file that only its owner can read, either completely or not at all. It fails with fs.ErrExist
-// if the file exists: it uses a link, which unlike a rename never replaces a file.
+// WriteNew writes a new file that only its owner can read, either completely or not at
+// all. If the file exists, WriteNew fails with fs.ErrExist: it uses a link, which unlike a
+// rename never replaces a file.
 func WriteNew(path string, content []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {

@@ -228,8 +228,8 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 	return nil
 }
 
-// confirm shows the rule that a standing answer would allow, and asks the user to
-// confirm it.
+// confirm shows the rule of the lasting allow that an answer makes, and asks the user
+// to confirm it.
 func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	reach := p.Remember[a.Reach]
 	g := schemas.StandingAnswer{Scope: a.Scope, Rules: reach.Rules, Permissions: reach.Permissions, CreatedAt: time.Now()}

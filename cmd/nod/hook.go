@@ -68,7 +68,7 @@ func (c *hookCmd) Run(e *env) error {
 		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Stderr: e.stderr,
 	})
 	if dirErr == nil {
-		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error the next sweep withdraws the rest
+		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
 		if os.Getenv(hook.ProbeEnv) == "" {
 			installs.Ran(dir, host.Name, version())
 		}

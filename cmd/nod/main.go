@@ -161,7 +161,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
-// misuse adds to a parse error the --help command to run.
+// misuse adds to a parse error a hint at the right --help command.
 func misuse(err error) error {
 	text, read, command := err.Error(), "nod", false
 	var parse *kong.ParseError

@@ -176,7 +176,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 		return nil, err
 	}
 	return func() {
-		_ = viewer.Stop(context.Background()) // it fails only if its context ends
+		_ = viewer.Stop(context.Background()) // Stop fails only if its context ends
 		conn.Close()
 	}, nil
 }

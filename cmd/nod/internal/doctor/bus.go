@@ -22,7 +22,7 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	defer cancel()
 	if o.Place.URL == "" {
 		if _, err := bus.ReadRun(o.DataDir); err != nil {
-			return boundary(o, nil, false) // serviceFindings reports that nod does not run
+			return boundary(o, nil, false) // nod does not run, which serviceFindings reports
 		}
 	}
 	found, settings, open := rights(ctx, o)
