@@ -66,7 +66,8 @@ func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, e
 	return JoinWait(ctx, p, id, log, 0)
 }
 
-// JoinWait is Join, and tries again for up to wait if no server answers.
+// JoinWait is Join, but while no server answers it tries again, for at most the duration
+// wait.
 func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait time.Duration) (*Conn, error) {
 	p, err := p.WithDefaults()
 	if err != nil {

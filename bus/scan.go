@@ -28,9 +28,9 @@ const (
 	clockSkew = time.Minute
 )
 
-// ScannedRecord is a record in a scan: its key and its place in the stream. Decided means that the
-// record has a retention time, which only decided records have. A record that is not
-// Decided may have been decided since.
+// ScannedRecord is a record in a scan: its key and its place in the stream. Decided means
+// that the record has a retention time, which only decided records have. A record that is
+// not Decided may have been decided since.
 type ScannedRecord struct {
 	Key      string
 	Revision uint64

@@ -152,8 +152,8 @@ func (r *Record) Waits(pendingID string) bool {
 	return !r.Terminal() && w != nil && w.Open()
 }
 
-// Verdict returns the decision about the waiter with this pending_id, or nil if the record has
-// none.
+// Verdict returns the decision about the waiter with this pending_id. It returns nil if there
+// is no such decision yet, no such waiter, or the waiter is split off.
 func (r *Record) Verdict(pendingID string) *Decision {
 	w := r.Waiter(pendingID)
 	switch {

@@ -31,8 +31,8 @@ type Log struct {
 	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
-// Permissions contains the rules, the timeouts, and how identical and further questions are
-// handled. A deny rule wins over an ask rule, an ask rule over an allow rule, and every
+// Permissions contains the rules, the timeouts, and the options by which people are asked
+// less often. A deny rule wins over an ask rule, an ask rule over an allow rule, and every
 // rule over the built-in table.
 type Permissions struct {
 	Allow []string `json:"allow,omitempty"`

@@ -71,7 +71,7 @@ func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.
 }
 
 // roles returns the roles in which this user's commands connect: three for a nod of
-// this machine, else the role that the key file's name gives, by default the owner's.
+// this machine, otherwise the one role in the key file's name, by default the owner.
 func (o *Options) roles() []roles.ID {
 	if o.Place.URL == "" {
 		return []roles.ID{roles.AgentID("local"), roles.ConnectorID(schemas.ConnectorTerminal), {Role: roles.Owner}}
