@@ -173,7 +173,7 @@ var errPullEnded = errors.New("the subscription has ended")
 // returns nil if ctx ends first.
 func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int) *subscription {
 	for ; ; try++ {
-		if try > 0 { // the first try uses the consumer as it is: its leader may only have changed
+		if try > 0 { // the first try uses the same consumer: perhaps only its leader has changed
 			q.reopen(ctx)
 		}
 		p, err := q.pull(handle)

@@ -56,7 +56,7 @@ type Option struct {
 	Text bool `json:"text,omitempty"`
 }
 
-// DefaultOptions returns the options that are offered if a request names none.
+// DefaultOptions returns the options that are offered if a request lists no options.
 func DefaultOptions() []Option {
 	return []Option{
 		{OptionID: "allow_once", Name: "Allow once", Kind: AllowOnce},
@@ -113,7 +113,7 @@ type Request struct {
 // Key returns the key of the request's record.
 func (r *Request) Key() string { return Key(r.SessionID, r.PendingID) }
 
-// Offered returns the request's options, or DefaultOptions if it names none.
+// Offered returns the request's options, or DefaultOptions if the request lists no options.
 func (r *Request) Offered() []Option {
 	if len(r.Options) == 0 {
 		return DefaultOptions()

@@ -289,7 +289,7 @@ func (policyPresetsCmd) Run(e *env) error {
 }
 
 // readTranscripts reads the transcripts, files of JSON lines, at these paths. In a
-// directory it reads all .jsonl files. It fails if there is no tool call.
+// directory it reads all .jsonl files. It fails if they contain no tool call.
 func readTranscripts(paths []string) ([]policy.SessionCall, error) {
 	var files []string
 	for _, root := range paths {
