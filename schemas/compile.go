@@ -36,8 +36,8 @@ type noun struct {
 	typ      string // "" for settings.json, which has no envelope
 	label    string // names the whole message in errors
 	schema   func() (*jsonschema.Schema, error)
-	maxBytes int // 0: the bus's own limit
-	maxDepth int // 0: encoding/json's own limit
+	maxBytes int // 0 means the bus's own limit
+	maxDepth int // 0 means encoding/json's own limit
 }
 
 // nouns maps the pointer type of every message, and of settings.json, to its noun.

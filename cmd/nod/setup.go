@@ -227,7 +227,7 @@ func (e *env) typed(prompt string) string {
 	typed := make(chan string, 1)
 	go func() {
 		var word string
-		_, _ = fmt.Fscanln(e.stdin, &word) // an empty line leaves word empty
+		_, _ = fmt.Fscanln(e.stdin, &word) // Fscanln fails on an empty line, and word stays empty
 		typed <- word
 	}()
 	select {
