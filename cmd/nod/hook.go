@@ -82,9 +82,9 @@ func (c *hookCmd) Run(e *env) error {
 	return nil
 }
 
-// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached,
-// so that a hook treats it as an outage of nod. Other errors, such as refused keys, stay as
-// they are, and make a hook deny.
+// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached:
+// a hook may then let the host ask its own user. Other errors, such as refused keys, stay
+// as they are, and make a hook deny.
 func unavailable(err error) error {
 	if errors.Is(err, bus.ErrNotRunning) || errors.Is(err, bus.ErrNoServer) {
 		return schemas.Errorf(schemas.CodeUnavailable, "%v", err)
