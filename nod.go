@@ -193,7 +193,7 @@ func (c *Client) Open() bool { return c.conn.Open() }
 
 // Command returns a request to run a shell command in the current directory.
 func Command(command string) schemas.Request {
-	cwd, _ := os.Getwd()                                                            // "" if unknown; nod then asks if its rules need the directory
+	cwd, _ := os.Getwd()                                                            // "" if unknown; nod then asks a person if its rules depend on the directory
 	details, _ := schemas.Encode(map[string]string{"command": command, "cwd": cwd}) // encoding strings cannot fail
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",

@@ -15,8 +15,9 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A worker finds its consumer, and fetches, extends, delays and acknowledges prompts, as if
-// the consumer were in the worker's account, with both forms of acknowledgement subjects.
+// A worker can use its consumer through the import as if the consumer were in the worker's
+// own account: it fetches prompts, asks for more time, asks for a later redelivery, and
+// acknowledges. This holds for both forms of acknowledgement subjects that nats-server has.
 func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 	newAcks := func(config string) string { return config + "feature_flags { js_ack_fc_v2: true }\n" }
 	for form, l := range map[string]layout{"$JS.ACK.permission_prompts.tg.": asShipped, "$JS.ACK._.": newAcks} {
@@ -36,7 +37,7 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 			require.Equal(t, first.Subject(), again.Subject())
 			require.NoError(t, again.DoubleAck(t.Context()))
 
-			seen := make(chan string, 600) // more than one pull can deliver
+			seen := make(chan string, 600) // more prompts than one pull fetches
 			consuming, err := own.Consume(func(m jetstream.Msg) {
 				if m.DoubleAck(context.Background()) == nil {
 					seen <- m.Subject()
@@ -69,7 +70,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 		return tg.CachedInfo().NumWaiting
 	}
 	emptyPull(t, gone, nats.NewInbox())
-	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // first: the server ends a pull without a subscriber to its reply subject
+	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // before the pull: the server ends a pull whose reply subject has no subscriber
 	require.NoError(t, err)
 	require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
 	require.NoError(t, gone.Flush())
@@ -78,7 +79,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 	require.Eventually(t, func() bool { return waiting() == 0 }, 10*time.Second, time.Millisecond)
 }
 
-// The owner finds every service; engines and connectors reply to it.
+// The owner finds every micro service: engines and connectors reply to its $SRV requests.
 func TestOwnerFindsTheServices(t *testing.T) {
 	g := startLayout(t, asShipped)
 	g.serveEngine()
@@ -156,7 +157,7 @@ func TestAccountsInACluster(t *testing.T) {
 	at := func(i int) *guarded { return &guarded{t: t, url: servers[i].URL(), keys: keys} }
 	engine := at(0).jetstream(asEngineStore)
 	var stream jetstream.Stream
-	require.Eventually(t, func() bool { // until there is a leader
+	require.Eventually(t, func() bool { // CreateStream fails until the cluster has a leader
 		s, err := engine.CreateStream(context.Background(), jetstream.StreamConfig{
 			Name: "permission_prompts", Retention: jetstream.WorkQueuePolicy, Subjects: []string{"nod.v1.prompt.>"}, Replicas: 3,
 		})

@@ -15,11 +15,11 @@ import (
 const (
 	reaskMin = 30 * time.Second
 	reaskMax = 10 * time.Minute
-	// pulseOf is the largest number of requests in a pulse. Besides testing the server, a
-	// pulse finds decisions that were lost while servers could not reach each other and no
-	// client's connection broke.
+	// A pulse asks for the state of at most pulseOf waiting requests. It tests the server.
+	// It also finds decisions that were lost while the servers could not reach each other,
+	// although no client's connection broke.
 	pulseOf     = 100
-	reaskSpread = 10 * time.Second // the longest time over which a reconnect spreads its questions
+	reaskSpread = 10 * time.Second // after a reconnect, the questions about all waiting requests are spread over at most this time
 )
 
 // Asker sends the requests of one agent. It is safe for concurrent use.
@@ -29,7 +29,7 @@ type Asker struct {
 	stop  func()
 
 	mu      sync.Mutex
-	waiting map[*OpenRequest]struct{} // one request may have several entries
+	waiting map[*OpenRequest]struct{} // one request may have several entries: one for each Submit
 	wake    chan struct{}
 	done    chan struct{}
 }
@@ -56,12 +56,12 @@ func (a *Asker) Close() {
 // OpenRequest is a request that the engine has stored or decided.
 type OpenRequest struct {
 	Receipt   schemas.Receipt // zero if the engine decided at once
-	PendingID string          // the id with which it was sent
+	PendingID string          // the id of the request, as sent
 	Key       string          // the key of its record
 
 	asker *Asker
 	unsub func()
-	next  time.Time // when to ask again; guarded by asker.mu
+	next  time.Time // when to ask for the state again; guarded by asker.mu
 	wait  time.Duration
 
 	once     sync.Once
@@ -89,10 +89,10 @@ func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision,
 		}
 	}
 	if ctx.Err() != nil {
-		// The engine may have stored the request in spite of the error: take it back.
+		// The engine may have stored the request in spite of the error: withdraw it.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // if it fails, the deadline ends the request
+		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // if the withdrawal fails, the request ends at its deadline
 	}
 	return schemas.Decision{}, err
 }
@@ -201,8 +201,9 @@ func (q *OpenRequest) end(d schemas.Decision, err error) {
 }
 
 // Await waits for the decision. If ctx ends first, Await returns ctx's error, and may be
-// called again. The error NOT_FOUND means that nod no longer has the request. CONFLICT means
-// that an identical call has used the request's one-time approval.
+// called again. The error NOT_FOUND means that nod no longer has the request. CONFLICT
+// means that the request was allowed once, but an identical call has already used that
+// approval.
 func (q *OpenRequest) Await(ctx context.Context) (schemas.Decision, error) {
 	select {
 	case <-q.ended:
@@ -255,7 +256,7 @@ func (a *Asker) watch(q *OpenRequest) {
 func (a *Asker) reaskSoon() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// About 100 ms for each request are enough.
+	// A small number of requests needs less than reaskSpread: 100 ms for each are enough.
 	spread := min(reaskSpread, time.Duration(len(a.waiting)+1)*100*time.Millisecond)
 	for q := range a.waiting {
 		q.wait = reaskMin
@@ -296,7 +297,7 @@ func (a *Asker) reask() {
 }
 
 // due returns up to MaxAwaited requests whose state must be asked for now. If there are
-// none, next is the time when the first one is due.
+// none, it returns the time of the next question in next.
 func (a *Asker) due() (due []*OpenRequest, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -336,7 +337,8 @@ func (a *Asker) pulse(ctx context.Context) error {
 	return a.askAbout(ctx, some)
 }
 
-// ask asks for the state of requests. If there is no reply, it schedules another try.
+// ask asks an engine for the state of the requests in due. If there is no reply, it
+// schedules another try.
 func (a *Asker) ask(due []*OpenRequest) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*hopTimeout)
 	defer cancel()
@@ -375,7 +377,7 @@ func (a *Asker) askAbout(ctx context.Context, due []*OpenRequest) error {
 }
 
 // isOver reports whether e means that the request will get no decision: nod no longer has
-// it, or an identical call has used its one-time approval.
+// the request, or an identical call has used its one-time approval.
 func isOver(e *schemas.Error) bool {
 	return e != nil && (e.Code == schemas.CodeNotFound || e.Code == schemas.CodeConflict)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hopTimeout is the limit of one NATS hop: a request and its reply, or a publish and its
-// acknowledgement.
+// hopTimeout is the time limit of one NATS hop: a request and its reply, or a publish and
+// its acknowledgement.
 const hopTimeout = 5 * time.Second
 
 // The pauses between the tries of one hop.

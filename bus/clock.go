@@ -10,7 +10,7 @@ import (
 type Reading struct {
 	Broker time.Time
 	At     time.Time     // this machine's time at the reading, with its monotonic clock
-	Err    time.Duration // the greatest possible error of Broker
+	Err    time.Duration // the greatest possible error of the time in Broker
 }
 
 // ReadClock reads the broker's clock once. Deadlines are in broker time.
@@ -30,7 +30,8 @@ func (s *Store) ReadClock(ctx context.Context) (Reading, error) {
 const clockReadings = 5
 
 // BrokerTime returns how far the broker's clock is ahead of this machine's clock, according
-// to the most precise of several readings. The result is negative if it is behind.
+// to the most precise of several readings. The result is negative if the broker's clock is
+// behind.
 func (s *Store) BrokerTime(ctx context.Context) (ahead time.Duration, err error) {
 	var best Reading
 	for i := range clockReadings {

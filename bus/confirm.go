@@ -101,7 +101,7 @@ func (s *actionGroup) do(ctx context.Context, key string, f func(context.Context
 	}
 }
 
-// run calls f once the previous action for the key has ended. Callers that arrive after f
+// run calls f after the previous action for the key has ended. Callers that arrive after f
 // has begun wait for the next action.
 func (s *actionGroup) run(key string, a, before *action, f func(context.Context) error) {
 	if before != nil {

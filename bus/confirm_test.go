@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// cluster starts servers of one cluster that end with the test, and opens the stores on
-// the first.
+// cluster starts servers of one cluster that end with the test, and opens the stores
+// through the first server.
 func cluster(t *testing.T, ctx context.Context, servers, replicas int) *bus.Store {
 	t.Helper()
 	var first *bus.Server

@@ -24,11 +24,11 @@ import (
 // Options name a bus and the identity to connect with.
 type Options struct {
 	URL  string // one address or several, comma-separated
-	Name string // shown by the server beside the connection
+	Name string // the connection's name, shown by the server's tools
 	// Creds is a file with an nkey seed or with NATS credentials; empty on a server
 	// without authentication.
 	Creds string
-	// Inbox is the role's inbox prefix. Its key may subscribe to no other inbox.
+	// Inbox is the inbox prefix of the role. The role's key may subscribe to no other inbox.
 	Inbox string
 	// Server connects to a server in this process, without a socket.
 	Server *Server
@@ -36,8 +36,8 @@ type Options struct {
 	Wait time.Duration
 	Log  *slog.Logger
 
-	// follow is a data directory. If set, each connection goes to the address in its
-	// run.json.
+	// follow is a data directory. If set, each connect and reconnect uses the address that
+	// is then in its run.json.
 	follow string
 	// trust returns the certificates, in PEM, of the server's own authority, if it has
 	// one.
@@ -47,10 +47,10 @@ type Options struct {
 // ErrNoServer is the error of Connect if no NATS server answers at the address.
 var ErrNoServer = errors.New("no NATS server answers")
 
-// Conn is one connection to the bus. It reconnects until it is closed; calls made
-// meanwhile wait for as long as their contexts allow. If its server is silent or does not
-// serve its calls, it changes to another server within 10 s, provided that the address
-// names several or the server has announced others.
+// Conn is one connection to the bus. It reconnects until it is closed; calls made meanwhile
+// wait for as long as their contexts allow. If its server is silent or does not serve its
+// calls, the connection changes to another server within 10 s, provided that another one is
+// known, from the address or from the server's own announcements.
 type Conn struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
@@ -152,7 +152,7 @@ func credentials(path string) (nats.Option, error) {
 
 func (c *Conn) dial(ctx context.Context, o Options, opts []nats.Option) error {
 	deadline := time.Now().Add(o.Wait)
-	level := slog.LevelWarn // for the first message, so that the user sees the reason for the delay
+	level := slog.LevelWarn // the first failure is logged as a warning, so that the user sees the reason for the delay
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		nc, err := nats.Connect(o.URL, opts...)
 		if err == nil {
@@ -264,7 +264,7 @@ func (c *Conn) Subscribe(subject string, handle func(Message)) (stop func(), err
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil // it fails only on a closed connection, which has no subscriptions
+	return func() { _ = sub.Unsubscribe() }, nil // Unsubscribe fails only on a closed connection, which has no subscriptions
 }
 
 // Flush waits until the server has received all sent messages.

@@ -21,7 +21,8 @@ func (a *Asker) Detach(ctx context.Context, sessionID, pendingID, reason string)
 }
 
 // HostResolved reports that the host went on without waiting for the decisions of some
-// requests. It returns the ids of the requests that were withdrawn or got an aftermath.
+// requests. It returns the ids of the requests that nod changed: a pending request is
+// withdrawn, and a decided one gets an aftermath, a note of what the host did instead.
 func (a *Asker) HostResolved(ctx context.Context, p schemas.HostResolved) ([]string, error) {
 	p.Type = schemas.TypeHostResolved
 	var reply schemas.HostResolvedReply

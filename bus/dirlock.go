@@ -37,8 +37,8 @@ func (l *dirLock) release() error {
 	return nil
 }
 
-// unwritable returns an error that names the directory and the reason, on which the user can
-// act, and not the failed operation and file.
+// unwritable returns an error that contains the directory and the reason. It leaves out the
+// failed operation and file, which would not help the user.
 func unwritable(dir string, err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		err = path.Err

@@ -27,7 +27,8 @@ type EmbedOptions struct {
 	// server at a time can run on it.
 	DataDir string
 	// Host is the listening address; the default, 127.0.0.1, is reachable from this machine
-	// alone. The server speaks TLS if other machines can reach it or were invited.
+	// alone. The server speaks TLS if other machines can reach it, or if one was invited
+	// (see Invite).
 	Host string
 	// Port is the listening port. If it is taken, or 0, the server takes any free port.
 	Port int
@@ -49,7 +50,7 @@ type EmbedOptions struct {
 	ServerName string
 	// ClusterName makes the server a member of a cluster for tests. The members listen on
 	// ClusterPort, without authentication and on this machine alone, and find each other
-	// through Routes. A permanent cluster needs NATS servers of its own.
+	// through Routes. Outside tests, a cluster consists of separate nats-server processes.
 	ClusterName string
 	ClusterPort int
 	Routes      []string

@@ -98,8 +98,8 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 	require.NoError(t, preferred.Close())
 }
 
-// Embed takes another port if the port is taken, but if the address is not this machine's,
-// no port can be right.
+// If the port is taken, Embed takes another one. If the address is not this machine's,
+// Embed fails, because no port would help.
 func TestEmbedRefusesAnAddressThatIsNotHere(t *testing.T) {
 	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1", Port: 4222})
 	requireOneLine(t, err, "nothing can listen on 192.0.2.1:4222: ")
@@ -155,7 +155,8 @@ func TestEmbedRefusesWithOneLine(t *testing.T) {
 	})
 }
 
-// The server quotes input that it cannot parse, which may be a payload.
+// The server's log quotes input that the server cannot parse, which may contain a payload.
+// nod's log must not contain it.
 func TestServerLogTellsNoPayload(t *testing.T) {
 	log := &syncBuffer{}
 	s := embed(t, bus.EmbedOptions{DataDir: t.TempDir(),

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// An error of a call that may succeed on a retry is sent as UNAVAILABLE, so that the caller
-// retries.
+// If a retry of a failed call may succeed, the call's error is sent as UNAVAILABLE, so that
+// the caller retries.
 func TestWhatCallersAreTold(t *testing.T) {
 	for err, code := range map[error]schemas.Code{
 		schemas.Errorf(schemas.CodeStale, "look again"):       schemas.CodeStale,

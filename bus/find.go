@@ -20,7 +20,7 @@ import (
 type Place struct {
 	URL     string // addresses of NATS servers, comma-separated
 	Creds   string // a key file
-	DataDir string // of a running nod; its run.json names the address
+	DataDir string // the data directory of a running nod, with the address in run.json
 }
 
 // WithDefaults returns p with its empty fields filled from the environment. DataDir is never
@@ -66,7 +66,8 @@ func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, e
 	return JoinWait(ctx, p, id, log, 0)
 }
 
-// JoinWait is Join, and tries again for up to wait if no server answers.
+// JoinWait is Join, but while no server answers it tries again, for at most the duration
+// wait.
 func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait time.Duration) (*Conn, error) {
 	p, err := p.WithDefaults()
 	if err != nil {
@@ -100,7 +101,7 @@ func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait 
 		o.Creds = keys.Path(id)
 	}
 	conn, err := Connect(ctx, o)
-	if errors.Is(err, ErrNoServer) { // nod was killed, and another process has its pid
+	if errors.Is(err, ErrNoServer) { // run.json is stale: nod was killed, and another process now has its pid
 		err = fmt.Errorf("%w on %s: nothing answers at %s: start it with nod up", ErrNotRunning, p.DataDir, run.URL)
 	}
 	return conn, err

@@ -13,7 +13,8 @@ import (
 
 const (
 	// pingEvery is the interval of a connection's pings, and pingsMissed the number of
-	// unanswered pings that it tolerates. It changes to another server after 9 s of silence.
+	// unanswered pings that the connection tolerates. It changes to another server after 9 s
+	// of silence.
 	pingEvery   = 3 * time.Second
 	pingsMissed = 2
 	// writeWithin limits the time of a write to a server that has stopped reading.
@@ -41,8 +42,8 @@ type health struct {
 	server uint64
 	failed int
 	since  time.Time     // start of the first failed try since the last success
-	wait   time.Duration // the shortest time between two changes of servers
-	next   time.Time     // the earliest time of the next change of servers
+	wait   time.Duration // after a change to another server, the shortest time until the next change
+	next   time.Time     // the earliest time at which the connection may change to another server
 }
 
 func (h *health) served() {
@@ -94,7 +95,7 @@ func (c *Conn) recordAttempt(a attempt, err error) {
 		return
 	}
 	c.log.Info("bus: the server does not serve this connection; changing to another server", "server", c.URL(), "error", err)
-	_ = c.nc.ForceReconnect() // it fails only on a closed connection
+	_ = c.nc.ForceReconnect() // ForceReconnect fails only on a closed connection
 }
 
 // alternatives reports whether there is another server to change to.
@@ -117,16 +118,17 @@ func isUnserved(err error, took time.Duration) bool {
 	case errors.As(err, &e):
 		return e.Code == schemas.CodeUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return took >= pulseWithin-pulseWithin/10 // if it took less, the caller's own limit was shorter
+		return took >= pulseWithin-pulseWithin/10 // a try that took less was ended by the caller's own time limit
 	case errors.Is(err, nats.ErrNoResponders):
 		return true
 	}
 	return apiUnavailable(err)
 }
 
-// Pulse calls try every pulseEvery, if there is another server to change to, until stop is
-// called or the connection closes. A client that only waits for messages makes no calls of
-// its own; without Pulse it would not notice a server that is cut off from the others.
+// Pulse calls the function try every pulseEvery, if there is another server to change to,
+// until stop is called or the connection closes. A client that only waits for messages
+// makes no calls of its own; without Pulse it would not notice a server that is cut off
+// from the others.
 func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -143,7 +145,7 @@ func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 			}
 			for c.alternatives() && ctx.Err() == nil && !c.nc.IsClosed() {
 				within, done := context.WithTimeout(ctx, pulseWithin)
-				_ = try(within) // the calls in try record their results
+				_ = try(within) // the error needs no handling: the calls that try makes record their results
 				late := within.Err() != nil
 				done()
 				if !late {

@@ -16,8 +16,9 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// Invitation lets another machine ask under an agent name of its own. It contains nod's
-// address, the agent's key, and the server's certificate authority. It is a secret.
+// Invitation lets another machine send requests to nod under an agent name of its own. It
+// contains nod's address, the agent's key, and the server's certificate authority. It is a
+// secret.
 type Invitation struct {
 	URL   string `json:"url"`
 	Agent string `json:"agent"`
@@ -98,7 +99,7 @@ func (i Invitation) Join(dataDir string) error {
 		err = roles.WriteNew(path, append(text, '\n')) // written last: if this file exists, so does the key
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return joined // by another process, meanwhile
+		return joined // another process has joined meanwhile
 	}
 	if err != nil {
 		return fmt.Errorf("join: %w", err)

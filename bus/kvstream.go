@@ -183,9 +183,8 @@ func movedIfZero(revision uint64) error {
 }
 
 // compare reads a key after a conflict. moved reports whether the key is no longer at
-// revision; the key can still be there if the write that caused the conflict has failed. If
-// the key has this data, put's own write was stored, and seq is its revision; otherwise seq
-// is 0.
+// revision; it is false if the write that caused the conflict has failed. If the key has
+// this data, put's own write was stored, and seq is its revision; otherwise seq is 0.
 func (k *kvStream) compare(ctx context.Context, key string, data []byte, revision uint64) (seq uint64, moved bool, err error) {
 	now, err := k.get(ctx, key)
 	switch {

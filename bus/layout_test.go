@@ -141,7 +141,7 @@ func (g *guarded) stores(js jetstream.JetStream) string {
 	} else if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		assert.ErrorIs(g.t, err, jetstream.ErrConsumerNotFound)
 	}
-	return fmt.Sprint(told) // fmt prints maps in order
+	return fmt.Sprint(told) // fmt prints maps sorted by key
 }
 
 // feed queues one more prompt for tg.

@@ -25,8 +25,8 @@ func (l *natsLog) Noticef(format string, v ...any) {
 	l.write(level, redacted(format, v))
 }
 
-// Warnf logs messages about indexes that the server rebuilds after a kill at level info,
-// because that is normal.
+// Warnf logs, at level info, that the server rebuilds indexes after a kill, because that is
+// normal. It logs other messages as warnings.
 func (l *natsLog) Warnf(format string, v ...any) {
 	level := slog.LevelWarn
 	text := redacted(format, v)

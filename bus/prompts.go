@@ -40,7 +40,7 @@ func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 		Duplicates:  2 * time.Minute,
 	}
 	if replicas <= 1 {
-		config.PersistMode = jetstream.AsyncPersistMode // the sweep sends lost prompts again
+		config.PersistMode = jetstream.AsyncPersistMode // a crash may lose prompts; the sweep sends them again
 	}
 	stream, err := c.stream(ctx, config)
 	if err != nil {
@@ -92,7 +92,7 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 		FilterSubject: "nod.v1.prompt." + connector + ".>",
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       10 * time.Second,
-		MaxAckPending: -1, // unacknowledged messages of one dead chat must not stop the others
+		MaxAckPending: -1, // no limit: unacknowledged messages to one unreachable chat must not hold up other chats
 	}
 }
 

@@ -28,7 +28,7 @@ type Queue struct {
 	conn     *Conn
 	consumer jetstream.Consumer
 	// open opens the consumer again. If it is missing, open makes it, provided that the role
-	// has the right to.
+	// has the right to make it.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
 	one  sync.Mutex // held while handle processes a delivery
@@ -173,7 +173,7 @@ var errPullEnded = errors.New("the subscription has ended")
 // returns nil if ctx ends first.
 func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int) *subscription {
 	for ; ; try++ {
-		if try > 0 { // the first try uses the consumer as it is: its leader may only have changed
+		if try > 0 { // the first try uses the same consumer: perhaps only its leader has changed
 			q.reopen(ctx)
 		}
 		p, err := q.pull(handle)

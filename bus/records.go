@@ -16,7 +16,8 @@ const (
 	timerPrefix  = "nod.v1.timer."
 	duePrefix    = "nod.v1.due."
 
-	// lockFilter matches a question's timer before and after it has fired.
+	// lockFilter and a timer's token match the timer of a question, both before it has fired
+	// (timerPrefix) and afterwards (duePrefix).
 	lockFilter = "nod.v1.*."
 
 	// firedFor is how long a fired timer waits for an engine. If no engine runs for longer,
@@ -60,7 +61,7 @@ func decodeEntry(key string, val storedValue) (Entry, error) {
 	if err := schemas.Load(val.data, &e.Record); err != nil {
 		return e, fmt.Errorf("read the record %s: %w: %w", key, ErrUnreadable, err)
 	}
-	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // the only waiter of a question is not stored
+	if rec := &e.Record; len(rec.Waiters) == 0 && rec.Joined == "" { // a question with a single waiter is stored without its waiter
 		_, id := schemas.SplitKey(key)
 		rec.Waiters = []schemas.Waiter{{PendingID: id, Digest: rec.Digest, Deadline: rec.Deadline, TimeoutSeconds: rec.TimeoutSeconds}}
 	}

@@ -93,7 +93,7 @@ func TestNobodyReflectsOntoTheStores(t *testing.T) {
 		by          roles.ID
 		rights      layout
 		reflections []reflection
-		later       []string // requests whose replies come after those to the attack
+		later       []string // requests that are answered after the attack has been handled
 	}{
 		{asTg, asShipped, reflectionsOfAWorker(), []string{infoOfTg, nextOfTg}},
 		{asAda, looseRights, reflectionsOfAnAgent(), []string{"$JS.API.INFO", "$SRV.INFO.nod-engine", "nod.v1.request.ada.s.8"}},
@@ -132,7 +132,7 @@ func (g *guarded) serveEngine() *nats.Conn {
 	service, err := micro.AddService(nc, micro.Config{Name: "nod-engine", Version: "1.0.0"})
 	require.NoError(g.t, err)
 	require.NoError(g.t, service.AddEndpoint("request", micro.HandlerFunc(func(r micro.Request) {
-		_ = r.Respond([]byte(`{"type":"nod.v1.answer"}`)) // the connection reports a violation
+		_ = r.Respond([]byte(`{"type":"nod.v1.answer"}`)) // a refusal shows in the connection's LastError
 	}), micro.WithEndpointSubject("nod.v1.request.*.*.*")))
 	require.NoError(g.t, nc.Flush())
 	return nc
@@ -160,7 +160,7 @@ func TestEngineIsNotMadeToSpeakForOthers(t *testing.T) {
 				engine = g.serveEngine()
 				ada := g.as(asAda)
 				require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", target, nil))
-				g.asked(ada, "nod.v1.request.ada.s.8") // an endpoint replies in order
+				g.asked(ada, "nod.v1.request.ada.s.8") // the endpoint replies in order, so it has handled the attack by now
 				require.NoError(t, other.Flush())
 				return engine, other, heard
 			}

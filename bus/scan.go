@@ -24,13 +24,13 @@ const (
 	scanWait = 2 * time.Second
 	// scanKept is how long the server keeps the consumer of a scan that was killed.
 	scanKept = 10 * time.Second
-	// clockSkew is the difference that a caller's time may have from the server's clock.
+	// clockSkew is how far a caller's time may differ from the server's clock.
 	clockSkew = time.Minute
 )
 
-// ScannedRecord is a record in a scan: its key and its place in the stream. Decided means that the
-// record has a retention time, which only decided records have. A record that is not
-// Decided may have been decided since.
+// ScannedRecord is a record in a scan: its key and its place in the stream. Decided means
+// that the record has a retention time, which only decided records have. A record that is
+// not Decided may have been decided since.
 type ScannedRecord struct {
 	Key      string
 	Revision uint64
@@ -51,7 +51,7 @@ func (r *Records) Scan(ctx context.Context, session string, after uint64, f func
 }
 
 // ChangedSince returns the current records of a session that were written at or after a
-// time of the broker's clock, in the order of their writes. It guarantees what Scan does.
+// time of the broker's clock, in the order of their writes. It gives the guarantees of Scan.
 func (r *Records) ChangedSince(ctx context.Context, session string, since time.Time) ([]Entry, error) {
 	if none, err := r.isEmpty(ctx, r.prefix+sessionFilter(session)); err != nil || none { // most sessions have no records
 		return nil, err
@@ -139,7 +139,7 @@ func (s *scan) run(ctx context.Context) error {
 		InactiveThreshold: scanKept,
 	}
 	if s.last == 0 && !s.since.IsZero() {
-		start := s.since.Add(-clockSkew) // early enough to find the barrier, too
+		start := s.since.Add(-clockSkew) // since may be ahead of the server's clock: begin early enough to read the barrier, too
 		config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &start
 	}
 	consumer, err := s.records.stream.CreateConsumer(hop, config)

@@ -130,7 +130,7 @@ func (c *Conn) Serve(o ServiceOptions, endpoints ...Endpoint) (*Service, error) 
 		subject := "nod.v1." + e.Verb + strings.Repeat(".*", e.Tokens)
 		err := svc.AddEndpoint(e.Name, micro.HandlerFunc(func(r micro.Request) { s.accept(e, r) }), micro.WithEndpointSubject(subject))
 		if err != nil {
-			_ = svc.Stop() // its error would hide the first one
+			_ = svc.Stop() // an error of Stop would hide the first error
 			return nil, fmt.Errorf("serve %s: %w", subject, err)
 		}
 	}
@@ -143,7 +143,7 @@ func (s *Service) ID() string { return s.svc.Info().ID }
 // accept passes a call to its endpoint's handler, or refuses it with an error at once.
 func (s *Service) accept(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
-	if !s.replies(r) { // checked first, because an error must not be sent to that subject either
+	if !s.replies(r) { // checked before anything else: not even an error may be sent to a foreign reply subject
 		s.log.Warn("bus: a call was dropped, because its reply would not go to an inbox of its asker", "subject", r.Subject())
 		return
 	}

@@ -35,7 +35,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	open := func(config jetstream.StreamConfig, prefix string) (*kvStream, error) {
 		config.Replicas = replicas
 		if replicas > 1 {
-			config.PersistMode = jetstream.DefaultPersistMode // async is only for one replica
+			config.PersistMode = jetstream.DefaultPersistMode // asynchronous persistence needs a single replica
 		}
 		stream, err := c.stream(ctx, config)
 		if err != nil {

@@ -23,7 +23,7 @@ func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 }
 
 // TakeOver is Create for a request that takes the lock from a request that is no longer a
-// question. revision is Held.Revision, as Holder returned it.
+// question. revision is the Revision of the LockHolder that Holder returned.
 func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -78,7 +78,7 @@ var ErrLockHeld = errors.New("an identical call holds the lock")
 // LockHolder is the holder of the lock of identical calls.
 type LockHolder struct {
 	PendingID string // empty if no request holds the lock
-	Revision  uint64 // for TakeOver
+	Revision  uint64 // the revision to pass to TakeOver
 	At        time.Time
 }
 
@@ -235,8 +235,8 @@ func (r *Records) CountPending(ctx context.Context, session string) (int, error)
 	return len(tokens), err
 }
 
-// timers returns the tokens of a session's timers under the prefix of armed or of fired
-// timers.
+// timers returns the timer tokens of a session's questions. The prefix selects armed or
+// fired timers.
 func (r *Records) timers(ctx context.Context, prefix, session string) ([]string, error) {
 	if session != "" { // most sessions have no timers
 		if none, err := r.isEmpty(ctx, prefix+sessionFilter(session)); err != nil || none {

@@ -53,8 +53,8 @@ type Options struct {
 	// Web is the address of the web inbox; nil starts no web inbox. Its PublicURL
 	// comes from the settings.
 	Web *httpserve.Listen
-	// WebKey is the file with the key that signs web logins. Several inboxes behind
-	// one address need the same key. Empty means the one in the data directory.
+	// WebKey is the file with the key that signs web logins. Several inboxes behind one
+	// address need the same key. Empty means the key file in the data directory.
 	WebKey string
 	// VoiceTimeout overrides the settings' timeout for voice if it is not 0.
 	VoiceTimeout time.Duration
@@ -110,8 +110,8 @@ func (n *Nod) start(ctx context.Context) error {
 		}
 	}
 	n.system = actors.NewSystem(o.Log)
-	host, _ := os.Hostname()    // if unknown, rules that need it ask
-	home, _ := os.UserHomeDir() // if unknown, rules that need it ask
+	host, _ := os.Hostname()    // if unknown, allow rules that depend on it do not apply
+	home, _ := os.UserHomeDir() // if unknown, allow rules that depend on it do not apply
 	own, err := ownFiles(o.DataDir)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func ownFiles(dataDir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the data directory: %w", err)
 	}
-	if real, err := filepath.EvalSymlinks(full); err == nil && real != full { // after an error: the directory does not exist yet
+	if real, err := filepath.EvalSymlinks(full); err == nil && real != full { // EvalSymlinks fails if the directory does not exist yet
 		return []string{full, real}, nil
 	}
 	return []string{full}, nil
@@ -173,7 +173,7 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range ChannelNames() {
-		ids = append(ids, roles.ConnectorID(name)) // before settings name the channel: the server reads keys only at its start
+		ids = append(ids, roles.ConnectorID(name)) // even if the settings do not name the channel yet: the server reads keys only at its start
 	}
 	if err := n.keys.Ensure(ids...); err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ func HTTPAgent(conn *bus.Conn, name, token string) (a httpapi.Agent, done func()
 }
 
 const (
-	// httpFinds is the shortest time for which Await tries to read a request's state
-	// while the engine does not reply.
+	// While the engine does not reply, Await goes on trying to read a request's state for
+	// at least httpFinds.
 	httpFinds = 15 * time.Second
 	// hookReaches is how long a hook over HTTP tries to reach nod. Like the command
 	// nod hook, it does not wait until nod is started.

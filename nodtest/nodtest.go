@@ -38,7 +38,7 @@ func Allow() Answer { return Answer{Kind: schemas.AllowOnce} }
 // Deny returns an answer that denies the call once, with a message for the agent.
 func Deny(message string) Answer { return Answer{Kind: schemas.RejectOnce, Message: message} }
 
-// Start starts a nod that stops when the test ends, and returns a client that asks it. nod
+// Start starts a nod that stops when the test ends, and returns a client of it. nod
 // applies its default rules, and calls answer for each request that no rule decides, possibly
 // from several goroutines at once. Requests are independent: identical requests do not share
 // a prompt, and no denial is remembered. A failure to start or stop nod or to send an answer

@@ -58,9 +58,9 @@ type Prompt struct {
 	Reasons   []string  `json:"reasons,omitempty"` // why policy set this risk
 	Tier      Tier      `json:"tier"`
 	Deadline  time.Time `json:"deadline"`
-	// Remember lists the reaches from which an answer with a wider scope chooses one, the
-	// narrowest first. It is empty if nod cannot tell which calls a lasting allow would
-	// cover.
+	// Remember lists sets of later calls, the narrowest first; an answer with a wider
+	// scope chooses one of them. It is empty if nod cannot tell which calls a lasting
+	// allow would cover.
 	Remember []Reach `json:"remember,omitempty"`
 	// Conditions lists the conditions for allowing the request, besides an approver's answer:
 	// one text, made by Confirm.String, for each confirmation rule that covers its risk.

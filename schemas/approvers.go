@@ -77,8 +77,8 @@ func (s *Settings) Approver(connector, userID string) (Approver, bool) {
 	return Approver{}, false
 }
 
-// Confirms returns all confirmation rules: those of permissions.confirm and, as the last, the
-// one that approvers.require stands for.
+// Confirms returns all confirmation rules: those of permissions.confirm, and last the rule
+// to which approvers.require is equivalent.
 func (s *Settings) Confirms() []Confirm {
 	all := slices.Clone(s.Permissions.Confirm)
 	if s.Approvers != nil && s.Approvers.Require == RequireSecondDevice {

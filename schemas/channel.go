@@ -41,7 +41,7 @@ func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) 
 // accepts. sections are the settings of channels in it, by connector name.
 func checkChannels(data []byte, sections map[string]json.RawMessage, channels []ChannelSettings) error {
 	if len(sections) == 0 {
-		return nil // compiling the schema would take milliseconds
+		return nil // no channel has settings: do not compile the schema, which takes milliseconds
 	}
 	schema, err := compileSettings(channels)
 	if err != nil {

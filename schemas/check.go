@@ -11,7 +11,7 @@ var tagPattern = regexp.MustCompile(`^@(network|(read|write):[^\x00-\x1f\x7f]+)$
 
 const tagWords = "@read:<path>, @write:<path> or @network, without control characters"
 
-// The check methods enforce the rules of each noun that its JSON Schema cannot express.
+// Each check method enforces those rules of a message that its JSON Schema cannot express.
 
 func (r *Request) check() error {
 	if r.Kind == KindToolCall && r.ToolName == "" {
@@ -47,7 +47,7 @@ func (a *Answer) check() error {
 	case !wider && a.ForSeconds != 0:
 		return invalid("for_seconds", "needs a scope beyond once")
 	}
-	message, err := Encode(a.Message) // in its stored form
+	message, err := Encode(a.Message) // as it is stored, because that size is limited
 	if err != nil {
 		return invalid("message", "cannot be stored: %v", err)
 	}

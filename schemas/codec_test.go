@@ -169,8 +169,8 @@ func TestValidIDSaysWhatTheSchemasSay(t *testing.T) {
 	}
 }
 
-// Schemas are compiled when they are first used, and share parts. Both must be safe for
-// concurrent use.
+// Schemas are compiled when they are first used, and some share parts. Decode must still be
+// safe for concurrent use.
 func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
 	all := loadNouns() // a set without compiled schemas
 	var wg sync.WaitGroup

@@ -36,8 +36,8 @@ type noun struct {
 	typ      string // "" for settings.json, which has no envelope
 	label    string // names the whole message in errors
 	schema   func() (*jsonschema.Schema, error)
-	maxBytes int // 0: the bus's own limit
-	maxDepth int // 0: encoding/json's own limit
+	maxBytes int // 0 means the bus's own limit
+	maxDepth int // 0 means encoding/json's own limit
 }
 
 // nouns maps the pointer type of every message, and of settings.json, to its noun.
@@ -52,7 +52,7 @@ func loadNouns() map[reflect.Type]*noun {
 	}
 	request := all[reflect.TypeFor[*Request]()]
 	request.maxBytes, request.maxDepth = MaxRequestBytes, MaxDepth
-	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // its check method limits its size
+	all[reflect.TypeFor[*Answer]()].maxDepth = MaxDepth // Answer.check limits the size of an answer
 	all[reflect.TypeFor[*Settings]()] = &noun{label: "settings.json", schema: c.lazy("settings"), maxBytes: MaxSettingsBytes}
 	return all
 }
@@ -132,8 +132,8 @@ func (schemaLoader) Load(url string) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
 }
 
-// compilePattern is regexp.Compile, except that for the pattern of ids, which occurs in
-// every message, it returns ValidID, which takes a tenth of the time.
+// compilePattern is regexp.Compile, with one exception: for the pattern of ids it returns
+// ValidID, which takes a tenth of the time. Every message contains ids.
 func compilePattern(pattern string) (jsonschema.Regexp, error) {
 	if pattern == idPattern {
 		return idMatcher{}, nil

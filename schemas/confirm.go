@@ -22,7 +22,7 @@ type Confirm struct {
 // Display is a class of connectors, by the amount of detail that they can show.
 type Display string
 
-// The channels, in ascending order of detail.
+// The displays, in ascending order of detail.
 const (
 	DisplayVoice  Display = "voice"
 	DisplayChat   Display = "chat"
@@ -65,8 +65,8 @@ func (c *Confirm) Accepts(connector string) bool {
 }
 
 // CodeWordFor returns the rule whose code word an answer that allows a request of this
-// risk must contain, or nil if no rule wants one. If several rules do, it is the rule for
-// the highest risk among them.
+// risk must contain, or nil if no rule wants a code word. Of several such rules it returns
+// the one for the highest risk.
 func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	for _, c := range s.Confirms() {
 		if c.CodeWord() && c.Wants(risk) && (word == nil || slices.Index(risks, c.Risk) > slices.Index(risks, word.Risk)) {
@@ -87,8 +87,8 @@ func (p *Prompt) HasCondition(condition string) bool {
 	return slices.ContainsFunc(p.Conditions, func(takes string) bool { return slices.Contains(strings.Split(takes, ", "), condition) })
 }
 
-// String lists the conditions, separated by commas, for a text such as "to allow this
-// takes a second device, the code word".
+// String lists the rule's conditions, separated by commas, as in "a second device, the
+// code word".
 func (c *Confirm) String() string {
 	var takes []string
 	if c.MinDisplay != "" && c.MinDisplay != DisplayVoice {

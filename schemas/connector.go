@@ -19,7 +19,7 @@ type Registered struct {
 // ShownOp is an operation on an entry of shown_prompts.
 type ShownOp string
 
-// The operations on shown entries.
+// The operations on entries of shown_prompts.
 const (
 	ShownGet ShownOp = "get"
 	// ShownClaim claims the entry for one attempt to show the version Revision, or the
@@ -29,7 +29,7 @@ const (
 	// ShownRenew extends the claim of an attempt, if the entry still has it. It never
 	// claims an entry.
 	ShownRenew ShownOp = "renew"
-	ShownSet   ShownOp = "set" // by compare-and-set on Entry
+	ShownSet   ShownOp = "set" // writes the entry if its revision is still Entry
 )
 
 // Shown reads, claims or writes an entry of shown_prompts, which names the message that
@@ -51,8 +51,9 @@ type Shown struct {
 	Revision uint64 `json:"revision,omitempty"`
 	Settled  bool   `json:"settled,omitempty"` // the outcome is shown, and no edit follows
 	Claim    *Claim `json:"claim,omitempty"`
-	// Repeat means that one more message may show the request: a worker stopped while it
-	// was sending that message. nod does not have its handle, so no worker can edit it.
+	// Repeat means that one more message may show the request: a worker stopped while it was
+	// sending that message. nod does not have the message's handle, so no worker can edit
+	// it.
 	Repeat bool `json:"repeat,omitempty"`
 }
 

@@ -66,9 +66,9 @@ type Decision struct {
 // Lasts reports whether d also allows later calls: its grant has rules or permissions.
 func (d *Decision) Lasts() bool { return d.Grant != nil && d.Grant.Call == nil }
 
-// SameEffect reports whether other has the same effect as d: the same outcome, option and edited
-// input, and both last or neither does. An answer that comes after a decision with the same
-// effect counts as a success.
+// SameEffect reports whether other has the same effect as d: the same outcome, option and
+// edited input, and both allow later calls (see Lasts) or neither does. An answer that comes
+// after a decision with the same effect counts as a success.
 func (d *Decision) SameEffect(other *Decision) bool {
 	return d.Outcome == other.Outcome && d.OptionID == other.OptionID && d.Lasts() == other.Lasts() && compact(d.UpdatedInput) == compact(other.UpdatedInput)
 }

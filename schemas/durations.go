@@ -15,9 +15,9 @@ var units = []struct {
 	{"second", time.Second},
 }
 
-// FormatDuration writes d, rounded to seconds, in the largest unit of which it is a whole multiple, at
-// least twice: "7 days", "60 minutes", "60 seconds", and 1 s as "1 second". A negative d is
-// "0 seconds".
+// FormatDuration writes d, rounded to seconds, in the largest unit of which it is a whole
+// multiple, two or more: "7 days", "60 minutes", "60 seconds". One second is "1 second", and
+// a negative d is "0 seconds".
 func FormatDuration(d time.Duration) string {
 	d = max(0, d.Round(time.Second))
 	for _, u := range units {
@@ -28,8 +28,8 @@ func FormatDuration(d time.Duration) string {
 	return count(int(d/time.Second), "second")
 }
 
-// FormatMinutes writes whole minutes as minutes ("120 minutes"), because permission requests name
-// their timeout in minutes, and any other d as FormatDuration does.
+// FormatMinutes writes whole minutes as minutes ("120 minutes"), because permission requests
+// set their timeout in minutes. It writes any other d as FormatDuration does.
 func FormatMinutes(d time.Duration) string {
 	if d = d.Round(time.Second); d >= time.Minute && d%time.Minute == 0 {
 		return count(int(d/time.Minute), "minute")

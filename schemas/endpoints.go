@@ -17,11 +17,11 @@ const (
 	Owner
 
 	connectors = Viewers | Carriers
-	everyone   = connectors | Owner // all roles of people, without agents
+	everyone   = connectors | Owner // every role but agents
 )
 
-// label names the callers in the table of messages: "owner" if the owner may call the endpoint
-// and viewers may not.
+// label names the callers in the table of messages: "agent", "connector", or "owner" if the
+// owner may call the endpoint and viewers may not.
 func (c Callers) label() string {
 	switch {
 	case c&Agents != 0:

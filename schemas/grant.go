@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Scope bounds the later calls that an allow may cover, besides the call that it answers.
+// Scope bounds the later calls that an allow may cover besides the answered call.
 type Scope string
 
 // The scopes. An empty Scope means ScopeOnce.
@@ -95,9 +95,10 @@ const (
 )
 
 // StandingAnswer is an answer that outlives its question: it allows or denies the calls
-// that it covers until it ends or is revoked. It covers the calls that its rules match,
-// or the calls that its permissions allow, or one exact call, asked again. After its end
-// it is kept for as long as an engine may handle the decision that made it once more.
+// that it covers until it ends or is revoked. It covers the calls that its rules match, or
+// the calls that its permissions allow, or one exact call, asked again. An ended answer is
+// kept for as long as an engine may repeat its work on the decision that made the answer:
+// otherwise the engine would make it anew.
 type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
 	Effect    Effect `json:"effect,omitempty"` // empty means EffectAllow
@@ -107,7 +108,8 @@ type StandingAnswer struct {
 
 	Rules       []RememberedRule `json:"rules,omitempty"`
 	Permissions []string         `json:"permissions,omitempty"`
-	// Call is the one exact call that it covers; nil if it has rules or permissions.
+	// Call is the one exact call that the answer covers; nil if the answer has rules or
+	// permissions.
 	Call *ExactCall `json:"call,omitempty"`
 	// Uses is how many more calls a Limited answer allows: one for each request in For,
 	// minus the calls in UsedBy. For contains the pending_ids of detached requests.

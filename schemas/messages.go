@@ -8,16 +8,16 @@ type Message struct {
 	To      string     // receiver
 	How     string     // one of the How constants
 	What    string     // one line for docs/reference/messages.md
-	New     func() any // returns a pointer to an empty noun
+	New     func() any // returns a pointer to an empty struct of the message
 }
 
 // How a message travels.
 const (
 	HowRequest = "request-reply" // the sender waits for the reply
 	HowReply   = "reply"         // the reply to a request on this subject
-	HowPublish = "publish"       // reaches current subscribers; a receiver that missed it asks again
+	HowPublish = "publish"       // not stored; an agent that missed a decision asks for the state of its request
 	HowQueue   = "work queue"    // stored until one worker acknowledges it
-	HowFanOut  = "fan-out"       // reaches all current subscribers
+	HowFanOut  = "fan-out"       // not stored; reaches all viewers that are subscribed
 	HowStored  = "stored"        // kept in a stream or a bucket
 )
 

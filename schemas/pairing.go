@@ -7,12 +7,13 @@ import (
 )
 
 // Pairing finds out a person's identity on a channel: nod shows the owner a code, and the
-// owner sends it on the channel. A pairing gives no access. To give access, the owner adds the
+// owner sends it on the channel. The channel's connector then claims the pairing for the
+// identity that sent the code. A pairing gives no access. To give access, the owner adds the
 // identity to the settings.
 type Pairing struct {
 	Type string `json:"type"`
-	// Connector is the channel on which the code is expected. In a claim, the subject
-	// names it.
+	// Connector is the channel on which the code is expected. In a claim it is ignored,
+	// because the claim's subject names the channel.
 	Connector string `json:"connector,omitempty"`
 	// Code is the code to expect or, in a claim, the code that was sent. It is never
 	// stored or returned; the store has its hash.

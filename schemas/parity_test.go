@@ -183,7 +183,7 @@ func (p parity) compareFields(path string, typ reflect.Type, at schemaNode) {
 	for name, field := range fields {
 		node, ok := properties[name].(map[string]any)
 		if !ok {
-			continue // reported above
+			continue // the check above has reported this
 		}
 		if field.always {
 			always = append(always, name)

@@ -20,7 +20,7 @@ type EventKind string
 
 // The kinds of event.
 const (
-	EventRelease  EventKind = "release"  // check whether a question that is held back has its turn
+	EventRelease  EventKind = "release"  // show a question that was held back, if it is now its turn
 	EventEscalate EventKind = "escalate" // show the request on phones and chats, unless it is answered
 	EventDeadline EventKind = "deadline" // end the calls whose deadline has passed
 )
@@ -48,9 +48,9 @@ type Vote struct {
 	At        time.Time `json:"at"`
 }
 
-// Record is a request as it is stored, under one key of pending_permissions: its bytes,
-// routes and votes, and its decision once it has one. A decision is stored by writing only
-// this key.
+// Record is a request as it is stored, under one key of pending_permissions: the bytes of
+// the request, its routes and votes, and its decision once it has one. A decision is stored
+// by writing only this key.
 type Record struct {
 	Type     string          `json:"type"`
 	Agent    string          `json:"agent"` // from the subject of the request
@@ -132,7 +132,7 @@ type Waiter struct {
 }
 
 // Open reports whether the record's decision will cover the waiter: it has no decision of
-// its own, and SplitOff is not set.
+// its own and is not split off.
 func (w *Waiter) Open() bool { return w.Decision == nil && !w.SplitOff }
 
 // Waiter returns the waiter with this pending_id, or nil.
@@ -152,8 +152,8 @@ func (r *Record) Waits(pendingID string) bool {
 	return !r.Terminal() && w != nil && w.Open()
 }
 
-// Verdict returns the decision about the waiter with this pending_id, or nil if the record has
-// none.
+// Verdict returns the decision about the waiter with this pending_id. It returns nil if there
+// is no such decision yet, no such waiter, or the waiter is split off.
 func (r *Record) Verdict(pendingID string) *Decision {
 	w := r.Waiter(pendingID)
 	switch {
@@ -206,7 +206,7 @@ type LogKind string
 const (
 	LogAsked    LogKind = "asked"
 	LogDecided  LogKind = "decided"
-	LogClaim    LogKind = "claim" // reserves the id for a request whose decision is in its record
+	LogClaim    LogKind = "claim" // reserves the id of a request whose decision is stored in its record, not in the log
 	LogSettings LogKind = "settings"
 	LogSession  LogKind = "session"
 	LogGranted  LogKind = "granted"

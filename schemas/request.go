@@ -56,7 +56,7 @@ type Option struct {
 	Text bool `json:"text,omitempty"`
 }
 
-// DefaultOptions returns the options that are offered if a request names none.
+// DefaultOptions returns the options that are offered if a request lists no options.
 func DefaultOptions() []Option {
 	return []Option{
 		{OptionID: "allow_once", Name: "Allow once", Kind: AllowOnce},
@@ -102,9 +102,10 @@ type Request struct {
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
 
-	// Rejoin is set in every message except the first one with a new id. Revision is the
-	// one in the receipt, or 0 before that; if it is set, the engine creates no record for
-	// this message. Neither field is stored or part of the digest.
+	// Rejoin is set in every message about this request except the first one with the new
+	// id. Revision is the revision in the request's receipt, or 0 if the agent has no
+	// receipt yet. If Revision is set, the engine makes no record for this message. Neither
+	// field is stored or part of the digest.
 	Rejoin   bool   `json:"rejoin,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
 }
@@ -112,7 +113,7 @@ type Request struct {
 // Key returns the key of the request's record.
 func (r *Request) Key() string { return Key(r.SessionID, r.PendingID) }
 
-// Offered returns the request's options, or DefaultOptions if it names none.
+// Offered returns the request's options, or DefaultOptions if the request lists no options.
 func (r *Request) Offered() []Option {
 	if len(r.Options) == 0 {
 		return DefaultOptions()
@@ -140,7 +141,7 @@ func (r *Request) OptionOfKind(kind OptionKind) (Option, bool) {
 	return Option{}, false
 }
 
-// Tier is the rule of the timeout policy that set a deadline.
+// Tier is the rule of the timeout policy by which a request got its deadline.
 type Tier string
 
 // The tiers, in the order in which they are tried.
@@ -187,7 +188,8 @@ type HostResolved struct {
 	TaskID       string `json:"task_id,omitempty"`
 	WholeSession bool   `json:"whole_session,omitempty"`
 	// ToolName limits the report to the requests for one tool. With ActionDetails, the
-	// report is only about the oldest request for this call; its directory may differ.
+	// report is only about the oldest request for this call; the call's working directory
+	// may differ from the request's.
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
 	// RanMillis is how long the call of ActionDetails ran, in milliseconds; nil if the

@@ -77,8 +77,9 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// TypeOf returns a message's type, or "" if it has none. Messages that nod writes begin with
-// it, so that the rest need not be decoded. TypeOf fails if it has to decode invalid JSON.
+// TypeOf returns a message's type, or "" if the message has no type. Messages that nod writes
+// begin with the type, so that the rest need not be decoded. TypeOf fails if it has to decode
+// invalid JSON.
 func TypeOf(data []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
 		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {

@@ -20,7 +20,7 @@ type Session struct {
 	// replies, and stored under keys of their own.
 	Grants    []StandingAnswer `json:"grants,omitempty"`
 	CreatedAt time.Time        `json:"created_at"`
-	ActiveAt  time.Time        `json:"active_at"` // of the last request; may be a day too early
+	ActiveAt  time.Time        `json:"active_at"` // time of the last request; stored once a day, so up to a day too early
 	// Revision is the revision of the stored session. It is set only in replies.
 	Revision uint64 `json:"revision,omitempty"`
 }
@@ -34,7 +34,8 @@ type SessionPermissions struct {
 	Network    bool     `json:"network"`
 }
 
-// SessionChange changes the owner's settings of a session. Absent fields stay unchanged.
+// SessionChange changes the properties of a session that the owner sets. Absent fields stay
+// unchanged.
 type SessionChange struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`

@@ -31,8 +31,9 @@ type Log struct {
 	MaxBytes int `json:"max_bytes,omitempty"`
 }
 
-// Permissions has the rules, the timeouts and the options of questions. A deny rule wins over
-// an ask rule, an ask rule over an allow rule, and every rule over the built-in table.
+// Permissions contains the rules, the timeouts, and the options by which people are asked
+// less often. A deny rule wins over an ask rule, an ask rule over an allow rule, and every
+// rule over the built-in table.
 type Permissions struct {
 	Allow []string `json:"allow,omitempty"`
 	Ask   []string `json:"ask,omitempty"`
@@ -42,9 +43,9 @@ type Permissions struct {
 	// or project. Empty means readers.
 	Preset string `json:"preset,omitempty"`
 
-	// HardenGit changes git reads that are allowed without a person, so that git does not
-	// run programs that the repository's configuration names. It needs a host that
-	// accepts a changed input.
+	// HardenGit adds options to git commands that only read and are allowed without a
+	// person, so that git does not run programs that the repository's configuration
+	// names. The host must accept a changed input.
 	HardenGit bool `json:"harden_git,omitempty"`
 
 	// Confirm lists the conditions for allowing risky requests.
@@ -88,8 +89,8 @@ const (
 	NeedsNothing Need = "nothing" // the tool needs no permissions
 )
 
-// PolicyLayer is a set of rules for the calls that match. A deny rule in any layer wins over
-// all ask rules, and an ask rule in any layer over all allow rules.
+// PolicyLayer is a set of rules for the calls that Match selects. A deny rule in any layer
+// wins over all ask rules, and an ask rule in any layer over all allow rules.
 type PolicyLayer struct {
 	Match       PolicyMatch `json:"match,omitzero"`
 	Permissions Rules       `json:"permissions"`
@@ -140,7 +141,7 @@ const (
 	DefaultNotifyAfter         = 15 * time.Second
 	DefaultRememberDenials     = 10 * time.Minute
 	DefaultOpenPrompts         = 10
-	DefaultPermissionTimeout   = 15 * time.Minute // of request_permission
+	DefaultPermissionTimeout   = 15 * time.Minute // of a permission request
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
 

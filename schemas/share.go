@@ -10,7 +10,7 @@ type Share struct {
 }
 
 // Gate asks whether a session has the permissions that a scheduled task needs. No person
-// is asked. The task runs in any case.
+// is asked, and nod does not prevent the task from running without them.
 type Gate struct {
 	Type        string   `json:"type"`
 	SessionID   string   `json:"session_id"`

@@ -90,7 +90,7 @@ func (k *Keys) Put(id ID, seed string) error {
 	return nil
 }
 
-// Ensure makes the missing keys and reads all of them back.
+// Ensure makes the keys that are missing, and fails if an existing key is unusable.
 func (k *Keys) Ensure(ids ...ID) error {
 	for _, id := range ids {
 		_, err := k.User(id)
@@ -172,8 +172,9 @@ func (k *Keys) Users() ([]User, error) {
 	return users, nil
 }
 
-// WriteNew writes a new file that only its owner can read, either completely or not at all. It fails with fs.ErrExist
-// if the file exists: it uses a link, which unlike a rename never replaces a file.
+// WriteNew writes a new file that only its owner can read, either completely or not at
+// all. If the file exists, WriteNew fails with fs.ErrExist: it uses a link, which unlike a
+// rename never replaces a file.
 func WriteNew(path string, content []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {

@@ -86,7 +86,7 @@ func inbox(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(inboxVerbs, name),
 		Subscribe: append([]string{"nod.v1.view.>"}, discovery("nod-connector-"+name)...),
-		Responses: true, // to $SRV requests, which only the owner may send
+		Responses: true, // for replies to $SRV requests, which only the owner may send
 	}
 }
 
@@ -103,7 +103,7 @@ func worker(name string) Permissions {
 			"$JS.ACK.permission_prompts."+name+".*.*.*.*.*",
 			"$JS.ACK.*.*.permission_prompts."+name+".*.*.*.*.>"),
 		Subscribe: discovery("nod-connector-" + name),
-		Responses: true, // to $SRV requests, which only the owner may send
+		Responses: true, // for replies to $SRV requests, which only the owner may send
 	}
 }
 

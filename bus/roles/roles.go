@@ -35,14 +35,14 @@ type Role string
 // The roles. Inbox connectors (terminal, web) query for all pending requests and show
 // them; workers take their prompts from a queue.
 const (
-	Owner       Role = "owner"
-	OwnerStore  Role = "owner-store"
-	Engine      Role = "engine"
-	EngineStore Role = "engine-store"
-	Inbox       Role = "inbox"
-	CarrierConnector      Role = "connector"
-	Agent       Role = "agent"
-	Observer    Role = "observer"
+	Owner            Role = "owner"
+	OwnerStore       Role = "owner-store"
+	Engine           Role = "engine"
+	EngineStore      Role = "engine-store"
+	Inbox            Role = "inbox"
+	CarrierConnector Role = "connector"
+	Agent            Role = "agent"
+	Observer         Role = "observer"
 )
 
 // The names of the inbox connectors. Connectors of every other name have workers.
@@ -69,7 +69,7 @@ func First() []ID {
 func AgentID(name string) ID { return ID{Role: Agent, Name: name} }
 
 // ConnectorID returns the ID of the connector with this name. Its role is Inbox for
-// terminal and web, and Worker for every other name.
+// terminal and web, and CarrierConnector for every other name.
 func ConnectorID(name string) ID {
 	if name == Terminal || name == Web {
 		return ID{Role: Inbox, Name: name}

@@ -64,7 +64,7 @@ func (c *allowCmd) draft() (schemas.Answer, error) {
 		a.Scope = schemas.ScopeSession
 	case c.Always:
 		a.Scope = schemas.ScopeAgent
-	case c.Rule != "": // without a lasting allow, --rule has no effect
+	case c.Rule != "": // --rule has no effect without a lasting allow: refuse it
 		return a, errors.New("--rule chooses the rule of a lasting grant: add --always or --for")
 	}
 	return a, nil

@@ -73,7 +73,7 @@ func (c *pendingCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	d.PageTimeout = callTimeout // each page is a call of its own
+	d.PageTimeout = callTimeout // a page is one call
 	prompts, err := d.Pending(e.ctx, schemas.Query{SessionID: c.Session})
 	if err != nil {
 		return err
@@ -150,9 +150,9 @@ func ofKind(kind schemas.OptionKind) choice {
 	}
 }
 
-// ofWords returns a choice of the option whose number is said or, if said is no
-// number, of the free-text option with said as the text. The choice fails if the
-// request is no question or has no such option.
+// ofWords returns a choice by what the user said: a number chooses the option with that
+// number, and any other text chooses the free-text option, with said as the text. The
+// choice fails if the request is no question or has no such option.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
 		if p.Request.Kind != schemas.KindQuestion {
@@ -184,7 +184,7 @@ func (c *denyCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofKind(schemas.RejectOnce), schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON})
 }
 
-// answerStyle contains the flags of the answering commands that env.answer needs.
+// answerStyle contains those flags of the answering commands that env.answer needs.
 type answerStyle struct {
 	json bool
 	sure bool // do not ask to confirm the rule of a lasting allow
@@ -228,8 +228,8 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 	return nil
 }
 
-// confirm shows the rule that a standing answer would allow, and asks the user to
-// confirm it.
+// confirm shows the rule of the lasting allow that an answer makes, and asks the user
+// to confirm it.
 func (e *env) confirm(p *schemas.Prompt, a *schemas.Answer) error {
 	reach := p.Remember[a.Reach]
 	g := schemas.StandingAnswer{Scope: a.Scope, Rules: reach.Rules, Permissions: reach.Permissions, CreatedAt: time.Now()}

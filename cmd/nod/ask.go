@@ -115,8 +115,9 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 	return r, nil
 }
 
-// details returns the tool's input with its working directory in the field cwd, and
-// that directory. If the input has no cwd, it is the current directory.
+// details returns the tool's input as JSON, with the working directory in its field cwd,
+// and the working directory by itself. If the input has no cwd, the working directory is
+// this process's.
 func (c *askCmd) details(e *env) (details json.RawMessage, cwd string, err error) {
 	input, err := e.readInput(cmp.Or(c.Input, "{}"))
 	if err != nil {
@@ -158,7 +159,7 @@ func (c *askCmd) printReceipt(e *env, r schemas.Receipt) error {
 
 // printDecision prints a decision and returns the decision's exit code.
 func (c *askCmd) printDecision(e *env, r *schemas.Request, d schemas.Decision) error {
-	reply := agents.DescribeRefusingEdits(r, &d) // a script runs its original input after exit code 0, so an edit counts as a no
+	reply := agents.DescribeRefusingEdits(r, &d) // a script runs its original input after exit code 0, so an allowed request with an edited input counts as refused
 	if c.JSON {
 		if err := e.printJSON(d); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// sweepEvery is the interval at which nod up looks for dead hooks.
+// sweepEvery is the interval at which nod up looks for hooks that died while they waited.
 const sweepEvery = 2 * time.Second
 
 // sweepWithin is the time limit of one sweep.

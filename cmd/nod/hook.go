@@ -68,7 +68,7 @@ func (c *hookCmd) Run(e *env) error {
 		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Stderr: e.stderr,
 	})
 	if dirErr == nil {
-		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error the next sweep withdraws the rest
+		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
 		if os.Getenv(hook.ProbeEnv) == "" {
 			installs.Ran(dir, host.Name, version())
 		}
@@ -82,9 +82,9 @@ func (c *hookCmd) Run(e *env) error {
 	return nil
 }
 
-// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be
-// reached. Other errors, such as refused keys, stay as they are, and make a hook
-// deny.
+// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached:
+// a hook may then let the host ask its own user. Other errors, such as refused keys, stay
+// as they are, and make a hook deny.
 func unavailable(err error) error {
 	if errors.Is(err, bus.ErrNotRunning) || errors.Is(err, bus.ErrNoServer) {
 		return schemas.Errorf(schemas.CodeUnavailable, "%v", err)

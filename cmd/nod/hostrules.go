@@ -76,7 +76,7 @@ func readHostRules(agent, file string) (all []hostRules, err error) {
 			continue
 		}
 		one, err := readRuleFile(agent, f)
-		if err != nil { // the other files are read nevertheless
+		if err != nil { // this error does not stop the reading of the other files
 			one.left = []rules.NotImported{{List: "file", Rule: f, Why: err.Error()}}
 		}
 		seen, all = append(seen, info), append(all, one)
@@ -151,10 +151,10 @@ func settingsWith(all []hostRules) (s schemas.Settings) {
 	return s
 }
 
-// offerImport offers to import the own rules of an agent program whose hook asks nod
-// about every call: without them, nod asks people about calls that these rules
-// allow. changed is the settings file with the new hook. If ask is false,
-// offerImport only prints the commands for the import.
+// offerImport offers to import an agent program's own rules after its hook was installed.
+// Such a hook asks nod about every call: without the rules, nod asks people about calls
+// that the rules allow. The parameter changed is the path of the settings file with the new
+// hook. If ask is false, offerImport only prints the commands for the import.
 func (e *env) offerImport(agent, changed string, ask bool) error {
 	host, err := hostNamed(agent)
 	if err != nil {
@@ -217,8 +217,8 @@ func (e *env) showRules(agent string, r hostRules) {
 	}
 }
 
-// additions returns the members to set in settings.json, whose settings are s, so
-// that it also contains the rules of more.
+// additions returns the members to set in settings.json to add the rules in more to s, the
+// settings that the file contains.
 func additions(s *schemas.Settings, more schemas.Settings) (all []member) {
 	lists := func(at string, has, more schemas.Rules) {
 		for _, list := range []struct {

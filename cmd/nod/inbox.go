@@ -54,7 +54,7 @@ func (inboxCmd) Run(e *env) error {
 		return err
 	}
 	leave = func() {
-		_ = viewer.Stop(context.Background()) // it fails only if its context ends
+		_ = viewer.Stop(context.Background()) // Stop fails only if its context ends
 		system.Stop()
 		conn.Close()
 	}

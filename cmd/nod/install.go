@@ -87,7 +87,7 @@ func (c *installCmd) asksNow(path string) string {
 	return path + " asks nod now" + start
 }
 
-// isStrict reports whether a file has the hooks of a strict installation.
+// isStrict reports whether a settings file has the hooks of an installation with --strict.
 func isStrict(host hook.Host, path string) bool {
 	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
 	return err == nil && slices.ContainsFunc(at.Hooks, func(i hook.Installed) bool { return slices.Contains(host.Setup.Strict, i.Event) })
@@ -250,7 +250,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the host may lack the variable that sets it
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the host may lack the variable from which this process got the directory
 		o.Args = append(o.Args, "--data", dir)
 	}
 	if place.URL != "" {

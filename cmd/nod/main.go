@@ -29,8 +29,8 @@ const (
 	exitError     = 1
 	exitDenied    = 3
 	exitTimedOut  = 4
-	exitWithdrawn = 5 // or cancelled
-	exitOpen      = 6 // with --async
+	exitWithdrawn = 5 // the request was withdrawn or cancelled
+	exitOpen      = 6 // with --async: the request is pending
 )
 
 // cli is the command line: the commands and the flags that all of them have.
@@ -116,7 +116,7 @@ func main() {
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var c cli
-	done := -1 // set when kong printed help or the version
+	done := -1 // kong's exit code after it has printed help or the version; -1 otherwise
 	parser, err := kong.New(&c, kong.Name("nod"), groups,
 		kong.Description("An AI agent asks; a person nods."),
 		kong.Writers(stdout, stderr), kong.Exit(func(code int) { done = code }),
@@ -161,7 +161,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
-// misuse adds to a parse error the --help command to run.
+// misuse adds to a parse error a hint at the right --help command.
 func misuse(err error) error {
 	text, read, command := err.Error(), "nod", false
 	var parse *kong.ParseError
@@ -179,8 +179,8 @@ func misuse(err error) error {
 	return fmt.Errorf("%s: see %s --help", text, read)
 }
 
-// commandAfter returns args, the command line of another program, without a leading
-// --. If args begins with a flag, that is an error: a flag that nod does not have.
+// commandAfter returns args, the command line of another program, without a leading --. It
+// refuses args that begin with a flag: nod does not have that flag.
 func commandAfter(args []string) ([]string, error) {
 	switch {
 	case len(args) == 0:

@@ -39,7 +39,7 @@ func (c *mcpCmd) Run(e *env) error {
 		o.User = u.Username
 	}
 	if o.Project == "" && c.HTTP == "" {
-		o.Project, _ = os.Getwd() // if unknown, rules that need it ask
+		o.Project, _ = os.Getwd() // if unknown, allow rules that depend on it do not apply
 	}
 	server := mcp.New(late, o)
 	defer server.Stop()
@@ -82,7 +82,7 @@ const connectWithin = 5 * time.Second
 // succeeds: an agent program starts its MCP servers whether or not nod runs.
 type lateNod struct {
 	e      *env
-	turn   chan struct{} // a lock for which the wait can end with a context; full means locked
+	turn   chan struct{} // a lock: full means locked; unlike a mutex, a channel lets the wait end with a context
 	client *nod.Client   // guarded by turn
 }
 

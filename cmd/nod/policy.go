@@ -75,11 +75,11 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 	return files.Tighten(p, here().Cwd)
 }
 
-// here returns a call without a tool, made by the agent local in the current directory
-// on this host.
+// here returns a call without a tool, made by the agent "local" in the current directory on
+// this host.
 func here() policy.Call {
-	cwd, _ := os.Getwd()        // if unknown, rules that need it ask
-	home, _ := os.UserHomeDir() // if unknown, rules that need it ask
+	cwd, _ := os.Getwd()        // if unknown, allow rules that depend on it do not apply
+	home, _ := os.UserHomeDir() // if unknown, allow rules that depend on it do not apply
 	host, _ := os.Hostname()
 	return policy.Call{Cwd: cwd, Project: cwd, Home: home, Host: host, Agent: "local"}
 }
@@ -289,7 +289,7 @@ func (policyPresetsCmd) Run(e *env) error {
 }
 
 // readTranscripts reads the transcripts, files of JSON lines, at these paths. In a
-// directory it reads all .jsonl files. It fails if there is no tool call.
+// directory it reads all .jsonl files. It fails if they contain no tool call.
 func readTranscripts(paths []string) ([]policy.SessionCall, error) {
 	var files []string
 	for _, root := range paths {

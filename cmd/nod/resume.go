@@ -68,7 +68,7 @@ func (e *env) awaitDecisions(session string) error {
 	}
 	defer func() {
 		stopWatching()
-		_ = viewer.Stop(e.ctx) // the viewer has no work left
+		_ = viewer.Stop(e.ctx) // an error does not matter: the viewer has no work left
 	}()
 	pending, err := connector.NewDesk(conn, schemas.ConnectorTerminal).Pending(ctx, schemas.Query{SessionID: session})
 	if err != nil {

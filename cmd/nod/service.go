@@ -102,7 +102,7 @@ func (e *env) installService(manager *service.Manager, spec service.Spec) error 
 	return nil
 }
 
-// warnOfOther prints a warning if a nod runs on dir that is not the service's.
+// warnOfOther prints a warning if the nod that runs on dir is not the service.
 func (e *env) warnOfOther(manager *service.Manager, dir string) {
 	run, err := bus.ReadRun(dir)
 	if err != nil {

@@ -20,10 +20,10 @@ type member struct {
 	value any
 }
 
-// changeSettings changes settings.json and applies it to a running nod. change gets
-// the file's settings, with this user as the approver if the file has no approvers,
-// and returns the members to set. The rest of the file stays, with its comments. If
-// nod refuses the settings because of a freeze, the file gets its old content back.
+// changeSettings changes settings.json and applies it to a running nod. The function change
+// gets the file's settings, with this user as the approver if the file has no approvers,
+// and returns the members to set. The rest of the file stays, with its comments. If nod
+// refuses the settings because of a freeze, the file gets its old content back.
 func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]member, error)) error {
 	place, err := e.place.WithDefaults()
 	if err != nil {

@@ -149,7 +149,7 @@ func (c *setupCmd) phone(e *env) error {
 		return nil
 	}
 	ch := channels[i]
-	if c.Yes { // a script cannot send the code
+	if c.Yes { // --yes is for scripts, which cannot send the code from a phone
 		fmt.Fprintf(e.stdout, "A %s is set up and no approver is on it yet: nod pair %s.\n", ch.Account, ch.Name())
 		return nil
 	}
@@ -227,7 +227,7 @@ func (e *env) typed(prompt string) string {
 	typed := make(chan string, 1)
 	go func() {
 		var word string
-		_, _ = fmt.Fscanln(e.stdin, &word) // an empty line leaves word empty
+		_, _ = fmt.Fscanln(e.stdin, &word) // Fscanln fails on an empty line, and word stays empty
 		typed <- word
 	}()
 	select {

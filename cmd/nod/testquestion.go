@@ -13,8 +13,8 @@ import (
 // testSession is the session of test questions.
 const testSession = "nod-test"
 
-// testQuestion sends a request without consequences and waits up to wait for its
-// decision. The test passes whether a person allows or denies.
+// testQuestion sends a request without consequences and waits for its decision, for at
+// most the duration wait. The test passes whether a person allows or denies.
 func (e *env) testQuestion(wait time.Duration) (schemas.Decision, error) {
 	ctx, client, done, err := e.agent("local")
 	if err != nil {

@@ -135,7 +135,7 @@ func removeEmpty(dir string, in installs.Install) error {
 	}
 	parent := filepath.Dir(in.Path)
 	if os.Remove(parent) == nil { // fails if it has other entries
-		_ = os.Remove(filepath.Dir(parent)) // likewise; for example .copilot of .copilot/hooks
+		_ = os.Remove(filepath.Dir(parent)) // fails as well if it has other entries; for example .copilot, above .copilot/hooks
 	}
 	return nil
 }

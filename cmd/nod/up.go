@@ -176,7 +176,7 @@ func (c *upCmd) view(e *env, n *embed.Nod, system *actors.System) (stop func(), 
 		return nil, err
 	}
 	return func() {
-		_ = viewer.Stop(context.Background()) // it fails only if its context ends
+		_ = viewer.Stop(context.Background()) // Stop fails only if its context ends
 		conn.Close()
 	}, nil
 }
@@ -206,7 +206,7 @@ func readSettings(path, dir string) ([]byte, error) {
 	}
 	data, err := os.ReadFile(path)
 	if !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
-		return nil, nil // nod reports a fault of the directory when it opens it
+		return nil, nil // if the directory itself is wrong, nod reports that when it opens the directory
 	}
 	if !named && errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("read the settings: %w: fix its permissions, or name another directory with --data", err)

@@ -119,7 +119,7 @@ func (f *config) hash(from, to int) int {
 }
 
 // inline matches a line that defines hooks or hooks.state as an inline table. Codex
-// rejects a file that adds to such a table elsewhere; this TOML library accepts it.
+// rejects a file that adds to such a table elsewhere; the TOML library here accepts it.
 var inline = regexp.MustCompile(`^\s*["']?(?:hooks|state|hooks["']?\s*\.\s*["']?state)["']?\s*=\s*\{`)
 
 // check returns an error if the edit changed more than the trust in these hooks, or

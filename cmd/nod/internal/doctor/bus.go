@@ -22,7 +22,7 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	defer cancel()
 	if o.Place.URL == "" {
 		if _, err := bus.ReadRun(o.DataDir); err != nil {
-			return boundary(o, nil, false) // serviceFindings reports that nod does not run
+			return boundary(o, nil, false) // nod does not run, which serviceFindings reports
 		}
 	}
 	found, settings, open := rights(ctx, o)
@@ -35,9 +35,9 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	return append(found, boundary(o, settings, open)...)
 }
 
-// rights connects in each role that this user's commands need. It also returns the
-// settings in force, or nil if the owner's key is missing or cannot read them, and
-// whether the server requires no credentials.
+// rights connects in each role that this user's commands need, and returns a finding for
+// each. It also returns the settings in force, or nil if the owner's key is missing or
+// cannot read them, and whether the server requires no credentials.
 func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.Settings, open bool) {
 	const check = "rights"
 	for _, id := range o.roles() {
@@ -71,7 +71,7 @@ func rights(ctx context.Context, o Options) (found []Finding, settings *schemas.
 }
 
 // roles returns the roles in which this user's commands connect: three for a nod of
-// this machine, else the role that the key file's name gives, by default the owner's.
+// this machine, otherwise the one role in the key file's name, by default the owner.
 func (o *Options) roles() []roles.ID {
 	if o.Place.URL == "" {
 		return []roles.ID{roles.AgentID("local"), roles.ConnectorID(schemas.ConnectorTerminal), {Role: roles.Owner}}

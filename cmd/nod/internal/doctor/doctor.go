@@ -36,7 +36,7 @@ type Finding struct {
 type Options struct {
 	Place   bus.Place // with defaults filled in
 	DataDir string    // the place's data directory, as an absolute path
-	Version string    // of this nod
+	Version string    // this nod's version
 	Log     *slog.Logger
 	// Try makes a test call of a hook; nil means hook.Host.Probe.
 	Try func(ctx context.Context, host hook.Host, i hook.Installed) error

@@ -40,8 +40,8 @@ func files(dataDir string) []Finding {
 	return found
 }
 
-// exposed reports whether other users may read or write a file, with a finding. The
-// settings are no secret, so other users may read them, but not write them.
+// exposed reports whether other users may read or write a file, and returns the finding
+// about it. The settings are no secret, so other users may read them, but not write them.
 func exposed(check, path string) (Finding, bool) {
 	info, err := os.Stat(path)
 	if err != nil {

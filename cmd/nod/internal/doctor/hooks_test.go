@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// home is a user's home and PATH for a test, which puts agent programs there.
+// home is a temporary home directory and PATH, into which a test puts agent programs.
 type home struct {
 	*testing.T
 	dir, bin, data string

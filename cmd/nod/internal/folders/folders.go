@@ -30,7 +30,7 @@ func Trusts(host hook.Host, path string) (bool, error) {
 	}
 	own, err := hook.Inspect(host, hook.InstallOptions{})
 	if own.Path == "" {
-		return false, err // if own.Path is set, the error is about the file's content, which does not matter here
+		return false, err // if own.Path is set, err is only about the file's content, and ignored
 	}
 	if real, err := filepath.EvalSymlinks(path); own.Path == path || err == nil && own.Path == real {
 		return true, nil

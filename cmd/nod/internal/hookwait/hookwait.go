@@ -56,8 +56,8 @@ func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
 	}, nil
 }
 
-// Sweep calls report for each request whose hook has died. If report fails, Sweep goes on
-// with the other requests, and the next sweep calls report again for this one.
+// Sweep calls report for each request whose hook has died. If report fails for a request,
+// Sweep goes on with the other requests, and the next sweep reports that request again.
 func Sweep(dataDir string, report func(sessionID, pendingID string) error) error {
 	names, err := os.ReadDir(Dir(dataDir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,7 @@ import (
 )
 
 // Path returns the path of a data directory's launcher, which may not exist. The launcher
-// has a folder of its own, in which users keep no programs.
+// has a folder of its own, so that it never replaces a program of the user.
 func Path(dataDir string) string { return filepath.Join(dataDir, "launcher", "nod") }
 
 // Self returns a lasting path of this nod: its path in PATH if that leads to this
@@ -130,7 +130,7 @@ func Check(dataDir string) error {
 // change any other launcher, and does not make a missing one.
 func Repair(dataDir string) error {
 	if _, err := os.Lstat(Path(dataDir)); err != nil {
-		return nil // no hook or service uses it
+		return nil // there is no launcher to repair, so no hook or service runs one
 	}
 	if err := Check(dataDir); !errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -52,7 +52,7 @@ type kind interface {
 	gone() []command
 	// links returns the links to the file at path that the system may have made.
 	links(path string) []string
-	// state returns a command whose output contains running while the service runs.
+	// state returns a command, and the words that the command prints while the service runs.
 	state() (c command, running string)
 	// note returns a note for the user, or "".
 	note(context.Context) string
@@ -151,7 +151,7 @@ func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	if _, err := os.Stat(m.Path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	_ = runAll(ctx, m.kind.stop(m.Path)) // if it fails on systemd, gone stops the service
+	_ = runAll(ctx, m.kind.stop(m.Path)) // if stop fails on systemd, the commands of gone end the service
 	for _, path := range m.kind.links(m.Path) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("remove the link that starts the service: %w", err)

@@ -140,7 +140,7 @@ func TestServiceManagerUnreachable(t *testing.T) {
 	}
 }
 
-// systemd-analyze accepts the unit without a warning, if it is installed.
+// If systemd-analyze is installed, it accepts the unit without a warning.
 func TestSystemdTakesTheUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
