@@ -18,11 +18,11 @@ const (
 // maxQuoted is the greatest width, in columns, of a name or a text in an outcome line.
 const maxQuoted = 120
 
-// Outcome returns the line that replaces the choices of p after decision d. Only the
-// outcome allowed reads as allowed. If a call ended otherwise at its host than d decided,
-// the line begins with that end. The line has the number of calls if there are several.
-// If a person allowed the request, the line also has the time from the request to the
-// decision, unless p lacks the time of the request.
+// Outcome returns the line that replaces the choices of p after decision d. Only the line of
+// an allowed request reads as allowed. If a call ended otherwise at its host than d decided,
+// the line begins with that end. The line has the number of calls if there are several. If a
+// person allowed the request, the line also has the time from the request to the decision,
+// unless p lacks the time of the request.
 //
 //	✅ Allowed once · 3 calls · Ann · 14:21 UTC · Telegram · after 48 s
 //	⛔ Denied · Bob · 14:21 UTC · web · "use make clean"
@@ -50,8 +50,8 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	return join(append(items, quoted(d.Message)))
 }
 
-// Recorded returns the confirmation of an answer to p that counted: the outcome. If d
-// created a standing answer, a second line has the command that ends it.
+// Recorded returns the reply to an answer to p that made decision d or agrees with it: the
+// outcome line. If d created a standing answer, a second line has the command that ends it.
 func Recorded(d *schemas.Decision, p *schemas.Prompt) string {
 	return strings.Join(lines(Outcome(d, p), UndoHint(d)), "\n")
 }

@@ -108,8 +108,8 @@ type Freezer interface {
 
 // Pairer is a Desk that accepts the code by which a person is paired with a channel.
 type Pairer interface {
-	// Pair submits the code that the person from sent. The error is NOT_FOUND if no
-	// pairing waits for this code.
+	// Pair submits the code that a person sent; from is the person's identity on the channel.
+	// The error is NOT_FOUND if no pairing waits for this code.
 	Pair(ctx context.Context, code string, from schemas.From) error
 }
 

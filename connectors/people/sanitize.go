@@ -62,7 +62,8 @@ type marker struct {
 	cluster string
 }
 
-// next writes the first character or run of s and returns its length in bytes.
+// next writes the sanitised form of the first character of s, or of the run that s starts
+// with. It returns the length in s, in bytes, of what it wrote.
 func (m *marker) next(s string) int {
 	if n := len(s) - len(strings.TrimLeft(s, " \t\n")); n > 0 {
 		m.blanks(s[:n], n == len(s))

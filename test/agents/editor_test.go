@@ -44,8 +44,8 @@ func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	return r
 }
 
-// prompts opens a session in dir and sends a prompt. At the end of the prompt's turn the
-// channel gets its error, or nil.
+// prompts opens a session in dir and sends a prompt. When the prompt's turn ends, the channel
+// receives the turn's error, or nil.
 func prompts(t *testing.T, conn *acp.ClientSideConnection, method, dir string) <-chan error {
 	conn.SetLogger(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)

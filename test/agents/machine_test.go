@@ -94,7 +94,8 @@ type agent struct {
 const patience = 2 * time.Minute
 
 // start starts a program in a new process group. stop kills the whole group, because the
-// program's children may outlive it. After 4 times patience the group is killed without stop.
+// program's children may outlive it. If stop is not called within 4*patience, the group is
+// killed anyway.
 func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, c.Start())
@@ -169,8 +170,8 @@ func (x *machine) until(what string, so func() bool) {
 	}
 }
 
-// asked waits until an agent has a pending request, and returns the request. It must be the
-// only one.
+// asked waits until an agent has a pending request, and returns the request. It fails the test
+// if several requests are pending.
 func (x *machine) asked(a *agent) request {
 	var all []request
 	x.until("the agent asks", func() bool {

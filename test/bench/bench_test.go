@@ -38,7 +38,7 @@ import (
 
 const (
 	inFlight = 64
-	batch    = 256 // requests in one turn of inFlight sessions together
+	batch    = 256 // requests in one turn, of all inFlight sessions together
 )
 
 // work makes one request of a session and returns once the decision is received.

@@ -38,7 +38,8 @@ func BenchmarkFlood(b *testing.B) {
 	}
 }
 
-// phone is a carrier that takes 10 ms for each call, and calls shown for each prompt.
+// phone is a carrier that takes 10 ms for each call, and calls the function shown for each
+// prompt.
 type phone struct {
 	shown func(schemas.Prompt)
 	calls atomic.Int64

@@ -70,8 +70,8 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// by groups events by the result of of, in the order of the history. It leaves out events
-// for which of returns "".
+// by groups events by the text that the parameter of returns for each event, in the order of
+// the history. It leaves out events with an empty text.
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {
@@ -218,7 +218,7 @@ func afterRevocation(e *evidence) (found []violation) {
 	return found
 }
 
-// begunAfter reports whether the request of ev was first asked after at.
+// begunAfter reports whether the request of ev was first asked after the time at.
 func begunAfter(events []*event, ev *event, at time.Duration) bool {
 	i := slices.IndexFunc(events, func(ask *event) bool { return ask.Op == opAsk && ask.key() == ev.key() })
 	return i >= 0 && events[i].Call > at
@@ -268,8 +268,8 @@ func frozen(events []*event, freeze *event) (found []violation) {
 	return found
 }
 
-// settledBy returns the time by which the effects of an event at the time at must show: the
-// bound after at or, if a fault is in between, the bound after the fault's end.
+// settledBy returns the time by which the effects of an event must show. It is the event's
+// time plus bound or, if there is a fault in between, the fault's end plus bound.
 func (e *evidence) settledBy(at time.Duration) time.Duration {
 	until := at + bound
 	for _, f := range e.Faults {

@@ -90,7 +90,7 @@ func buttons(p *schemas.Prompt) *keyboard {
 // its session.
 func allowLabel(p *schemas.Prompt) string {
 	switch {
-	case p.Request.Kind == schemas.KindPermission: // the message's text has the duration
+	case p.Request.Kind == schemas.KindPermission: // the message states how long the permission lasts
 		return "✅ Allow in this session"
 	case people.Times(p) != "":
 		return "✅ Allow once " + people.Times(p)

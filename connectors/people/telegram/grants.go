@@ -22,9 +22,9 @@ const (
 	maxCovered   = 300
 )
 
-// A button in a list of standing answers sends an action and a grantToken. The token of
-// actRevoke names the standing answer to end, the token of actNextPage the last standing
-// answer of the list that has the button.
+// A button in a list of standing answers sends an action and a grantToken. With actRevoke, the
+// token identifies the standing answer to end. With actNextPage, it identifies the last
+// standing answer in the message; the next page starts after that one.
 const (
 	actRevoke    = "g1:r:"
 	actNextPage  = "g1:n:"
@@ -172,7 +172,7 @@ func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Re
 	if err := desk.Revoke(ctx, g, strconv.FormatInt(t.From.ID, 10)); err != nil {
 		return h.refuseGrant(err, say)
 	}
-	switch before.Undo { // without any text of the agent: Telegram turns parts of a text into links
+	switch before.Undo { // the reply contains no text of the agent, in which Telegram would make links
 	case "":
 		say("Nothing changed: it has already ended (" + before.Until + ").")
 	case "forget":

@@ -123,8 +123,8 @@ func (w *world) afterRun(announce func() error) (err error) {
 	return err
 }
 
-// If nod receives updates and cannot handle them, expiries are shown after holdFor
-// nevertheless.
+// nod does not show that a request expired before it has handled the updates that Telegram
+// held, but waits for at most holdFor, even if it cannot handle them.
 func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -140,8 +140,8 @@ func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
 	w.Contains(w.seen().Text, "Expired")
 }
 
-// A worker that does not receive updates does not hold expiries back, because another
-// worker receives them.
+// A worker that does not receive updates shows an expiry at once, because another worker
+// receives the updates.
 func TestALateDeadlineDoesNotWaitForAnotherReceiver(t *testing.T) {
 	for name, other := range map[string]func(*world) (end func()){
 		"a poller": func(w *world) func() {
@@ -152,7 +152,7 @@ func TestALateDeadlineDoesNotWaitForAnotherReceiver(t *testing.T) {
 			stop := w.run()
 			w.ErrorContains(<-ended, "Conflict")
 			w.carrier = first
-			return func() { _ = stop() } // its error is ctx's
+			return func() { _ = stop() } // Run's error is ctx's own
 		},
 		"a webhook": func(w *world) func() {
 			w.ForeignWebhook()
