@@ -119,10 +119,10 @@ func (s *story) twins(ctx context.Context) {
 	people.Wait()
 }
 
-// answersAll has an approver answer every prompt of the story's group until done ends.
-// The answers themselves use ctx, so the end of done cancels none.
+// answersAll has an approver answer every prompt of the story's group until done ends. The
+// answers use ctx, so they are not cancelled when done ends.
 func (s *story) answersAll(done, ctx context.Context, who *person, option string) {
-	tried := map[string]uint64{} // the revision that was answered, by key
+	tried := map[string]uint64{} // the prompt's revision that was answered, by the request's key
 	for {
 		p, err := who.finds(done, func(p *schemas.Prompt) bool {
 			return s.grouped(s.name)(p) && tried[p.Key()] < p.Revision
@@ -218,7 +218,7 @@ func (s *story) withdrawn(ctx context.Context) {
 	}
 	s.withdraws(ctx, conn, a)
 	answered.Wait()
-	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // its result contains the decision
+	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // the history records the decision in its result
 }
 
 // rules has two calls that rules decide at once.

@@ -178,8 +178,8 @@ func TestTheInputLock(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 }
 
-// An input lock shortens no deadline of a request that its holder may not decide. A person
-// who may decide nothing in a session is refused its lock.
+// An input lock does not shorten the deadline of a request that the lock's holder may not
+// decide. A person who may decide no request of a session cannot take its input lock.
 func TestTheLockOfWhoMayNotDecideShortensNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt }) // Bob may decide for the agent ada only, in /srv/shop, up to medium risk

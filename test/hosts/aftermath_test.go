@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// hostCall returns a request about which the host asks its own user at the same time.
+// hostCall returns a request about which the host also asks its own user, at the terminal.
 func hostCall(id, to string) schemas.Request {
 	r := rig.Deploy("S", id)
 	r.HostAsks, r.ActionDetails = true, []byte(`{"to":"`+to+`"}`)
@@ -72,7 +72,7 @@ func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 	ada, ann := env.Agent("ada"), env.Ann()
 	q := ada.Asks(hostCall("1", "a"))
 	began := asked(env, q)
-	env.Passed(began.Add(time.Second)) // a report that is up to 1 s late still puts the call's start before the denial
+	env.Passed(began.Add(time.Second)) // so that even a report that comes 1 s late puts the call's start before the denial
 	ann.Denies(q)
 	denied := q.Ends(schemas.Denied)
 

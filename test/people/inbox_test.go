@@ -26,15 +26,15 @@ func presses(p *rig.Pane, key, text string) {
 	pressesAgain(p, 3*time.Second, key, text)
 }
 
-// pressesOnce does the same for a key whose second press has another effect. It presses the
-// key again only after rig.Patience, when the inbox must have ignored the first press.
+// pressesOnce is presses for a key whose second press has another effect. It presses the key
+// again only after rig.Patience, when the inbox must have ignored the first press.
 func pressesOnce(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, rig.Patience, key, text)
 }
 
-// pressesAgain presses a key, and presses it again if the screen does not show text within
-// after. It waits 600 ms before each press, because the inbox ignores keys for a moment
+// pressesAgain presses a key, and presses it again if the screen does not show text within the
+// time after. It waits 600 ms before each press, because the inbox ignores keys for a moment
 // after a change.
 func pressesAgain(p *rig.Pane, after time.Duration, key, text string) {
 	p.T.Helper()

@@ -22,8 +22,8 @@ func (p *phone) runs(id, command string) *waiting {
 	return w
 }
 
-// steps presses the button label under a question, and waits until the question has the
-// button next, which belongs to the next step.
+// steps presses a button under a question by its label, and waits until the question has the
+// button of the next step, whose label is next.
 func (p *phone) steps(id, label, next string) {
 	p.press(p.question(id), label)
 	require.Eventually(p.T, func() bool {

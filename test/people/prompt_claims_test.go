@@ -43,8 +43,8 @@ func (c *chat) call(id string) (returns func()) {
 	}
 }
 
-// on returns a carrier through which one worker uses the chat. before and after run before
-// and after each send of this worker.
+// on returns a carrier through which one worker uses the chat. The functions before and after
+// are called before and after each send of this worker.
 func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
 	return &line{c, before, after, nil}
 }
@@ -344,7 +344,7 @@ func TestAWorkerThatComesBackLate(t *testing.T) {
 			wire := env.Wire()
 			workerOn(env, wire.URL, tg.on(nil, func(schemas.Prompt) {
 				once.Do(func() {
-					wire.LoseAll("+WPI", "nod.v1.shown.") // it cannot renew its claim or report progress
+					wire.LoseAll("+WPI", "nod.v1.shown.") // this worker cannot renew its claim or report progress
 					close(sent)
 					<-returns
 					wire.LoseAll()
@@ -390,7 +390,7 @@ func TestAWorkerSettlesWhatWasLeftBehind(t *testing.T) {
 	q, _ := mortal(env, tg, deaths["after it was sent"], func() *rig.Question { return ada.Asks(rig.Deploy("S", "dead")) })
 	env.Ann().Denies(q)
 	loseQueue(env)
-	env.Passed(time.Now().Add(time.Second)) // its claim has expired
+	env.Passed(time.Now().Add(time.Second)) // the dead worker's claim has expired
 
 	w := startWorker(env, tg.on(nil, nil))
 	env.Soon("a message follows", func() bool { return len(tg.sent("dead")) == 2 && tg.about("dead")[1].Decision != nil })

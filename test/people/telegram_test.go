@@ -34,8 +34,8 @@ type phone struct {
 	*telegramtest.Server
 }
 
-// newPhone makes a phone. where is the part of the settings that names the token; DIR in
-// where stands for the data directory.
+// newPhone makes a phone. The parameter where is the part of connectors.telegram in the
+// settings that names the token's file or variable; DIR in it stands for the data directory.
 func newPhone(t *testing.T, where string) *phone {
 	p := &phone{rig.NewMachine(t), telegramtest.New(botToken)}
 	p.Start(annOnTG)
@@ -51,7 +51,7 @@ func newPhone(t *testing.T, where string) *phone {
 	return p
 }
 
-// settings writes settings.json. For where see newPhone.
+// settings writes settings.json. See newPhone for the parameter where.
 func (p *phone) settings(where string) {
 	p.write("settings.json", fmt.Sprintf(`{
 		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
@@ -351,7 +351,7 @@ func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	p.toasted("Nothing changed: it has already ended (revoked by Ann).")
 }
 
-// change replaces the setting name, whose value must be 0, by text in settings.json.
+// change replaces the text "NAME": 0 in settings.json, where NAME is the setting's name.
 func (p *phone) change(name, text string) {
 	path := filepath.Join(p.Dir, "settings.json")
 	was, err := os.ReadFile(path)

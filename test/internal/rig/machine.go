@@ -33,7 +33,7 @@ func NewMachine(t *testing.T) *Machine {
 	return m
 }
 
-// Command returns a nod command with the machine's environment. It does not start it.
+// Command returns a nod command with the machine's environment, without starting it.
 func (m *Machine) Command(args ...string) *exec.Cmd {
 	c := exec.Command(m.Nod, args...)
 	c.Env = append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=")
