@@ -152,8 +152,8 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 
 func compactDuration(d time.Duration) string { return strings.ReplaceAll(shortDuration(d), " ", "") }
 
-// squeeze removes spare columns, the last first, until the summaries have minSummary
-// columns. It returns the remaining columns and the width left for the summaries.
+// squeeze removes spare columns of the table, the last first, until the summaries are at least
+// minSummary wide. It returns the remaining columns and the width of the summaries.
 func squeeze(columns []column, width int) (left []column, room int) {
 	for {
 		room = width

@@ -27,8 +27,8 @@ func (e editor) RequestPermission(context.Context, acp.RequestPermissionRequest)
 func (editor) SessionUpdate(context.Context, acp.SessionNotification) error { return nil }
 
 // edits runs c, a command of nod acp with an agent. It logs in by method, if method is not
-// empty, prompts the agent, answers its request, and returns the request when the agent has
-// ended.
+// empty, sends a prompt, and answers the agent's request. When the agent has ended, it returns
+// the request.
 func (x *machine) edits(c *exec.Cmd, method, answer string) request {
 	in, err := c.StdinPipe()
 	require.NoError(x.t, err)

@@ -41,8 +41,8 @@ type wire struct {
 }
 
 // backoff returns how long a connection stays silent after a cut of this duration has ended.
-// TCP retransmits after 200 ms and doubles the wait each time, so the silence may last as
-// long again as the cut.
+// TCP retransmits after 200 ms and doubles the wait each time, so the silence may last as long
+// as the cut did.
 func backoff(cut time.Duration) time.Duration {
 	const first = 200 * time.Millisecond
 	again := first

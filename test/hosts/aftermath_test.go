@@ -116,8 +116,8 @@ func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
 }
 
 // If a call runs while its request is pending, the request is withdrawn and gets the aftermath
-// that the call ran. If the host only goes on without the call, the request is withdrawn and
-// gets no aftermath.
+// that the call ran. If the host reports only that it continues without the call, the request
+// is withdrawn and gets no aftermath.
 func TestACallThatRanWhileItWasOpen(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

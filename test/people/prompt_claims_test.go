@@ -331,8 +331,9 @@ func TestWhatIsDecidedBeforeItIsShownIsNotShown(t *testing.T) {
 	env.Empty(tg.sent("q"))
 }
 
-// A worker is held up, and another worker sends the prompt again. Both messages show the
-// outcome, whether the request is decided before or after the first worker continues.
+// A worker is delayed after it has sent a prompt, and another worker sends the prompt again.
+// Both messages show the outcome, whether the request is decided before or after the first
+// worker continues.
 func TestAWorkerThatComesBackLate(t *testing.T) {
 	t.Parallel()
 	for _, decided := range []string{"afterwards", "before"} {

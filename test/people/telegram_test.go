@@ -74,13 +74,13 @@ func (p *phone) asks(id string) *waiting {
 	w := &waiting{Cmd: p.Command(rig.Ask("phone", id)...)}
 	w.Stdout, w.Stderr = &w.out, &w.errs
 	require.NoError(p.T, w.Start())
-	p.T.Cleanup(func() { _ = w.Process.Kill() }) // it may have ended
+	p.T.Cleanup(func() { _ = w.Process.Kill() }) // the process may have ended
 	return w
 }
 
 // hears waits until nod ask ends, and returns the decision that it printed.
 func (p *phone) hears(w *waiting) schemas.Decision {
-	_ = w.Wait() // its exit code is the outcome
+	_ = w.Wait() // an error states only the exit code
 	var d schemas.Decision
 	require.NoError(p.T, json.Unmarshal(w.out.Bytes(), &d), w.errs.String())
 	return d
@@ -282,7 +282,7 @@ func (p *phone) worker() (stop func()) {
 	c.Stderr = &errs
 	require.NoError(p.T, c.Start())
 	stop = func() {
-		_ = c.Process.Kill() // it may have ended
+		_ = c.Process.Kill() // the process may have ended
 		_ = c.Wait()
 		require.NotContains(p.T, errs.String(), "secretsecret")
 	}

@@ -67,8 +67,9 @@ func ruleText(i int, r *schemas.Reach) string {
 	return fmt.Sprintf("%s, %d: %s", ruleHead, i+1, people.Line(r.String()))
 }
 
-// reachRows makes, for each reach, the button that shows the extents. If the rule is too long
-// for a label, the label instead has the rule's number in the message's text.
+// reachRows makes a button for each reach, that is each rule to store. A press on the button
+// shows the extents to choose from. If the rule is too long for a label, the label instead has
+// the rule's number in the message's text.
 func reachRows(p *schemas.Prompt) (rows [][]button) {
 	for i, r := range offeredReaches(p) {
 		text := ruleText(i, &r)
@@ -80,8 +81,8 @@ func reachRows(p *schemas.Prompt) (rows [][]button) {
 	return rows
 }
 
-// extentButtons makes the buttons of the last step for reach i. A press on one of them gives
-// the standing answer.
+// extentButtons makes the buttons of the last step for reach i. A press on one of the extents
+// makes the standing answer.
 func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	var k keyboard
 	for _, e := range extents {
@@ -91,8 +92,8 @@ func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	return &k
 }
 
-// reachChosen returns the reach that a reachAction chooses, and its exact rule. ok is false
-// for any other action.
+// reachChosen returns the index and the text of the rule whose button has this action. ok is
+// false if no rule's button has it.
 func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool) {
 	for i, r := range offeredReaches(p) {
 		if reachAction(i) == action {
@@ -102,8 +103,8 @@ func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool
 	return 0, "", false
 }
 
-// standingAnswer returns the answer for an action with a reach and an extent. ok is false
-// for any other action.
+// standingAnswer returns the answer for the action of an extent's button: it stores a rule
+// with that scope and duration. ok is false for any other action.
 func standingAnswer(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	for i := range offeredReaches(p) {
 		for _, e := range extents {

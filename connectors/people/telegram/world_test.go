@@ -57,7 +57,7 @@ func (w *world) waits(holds func() bool) {
 	w.Eventually(holds, 30*time.Second, 2*time.Millisecond)
 }
 
-// told waits for a message or toast to Ann that contains text.
+// told waits for a message or toast to Ann that contains a text.
 func (w *world) told(text string) {
 	w.t.Helper()
 	w.waits(func() bool {
