@@ -133,7 +133,7 @@ func scopeText(d *schemas.Decision) string {
 }
 
 // grantText describes the rules or permissions that d allows from now on. It is empty if d
-// created no grant, or a grant for one call.
+// created no grant, or only a grant for one call.
 func grantText(d *schemas.Decision) string {
 	if d.Outcome != schemas.Allowed || d.Grant == nil || forOneCall(d.Grant) {
 		return ""
@@ -175,7 +175,7 @@ func quoted(message string) string {
 
 func join(items []string) string { return strings.Join(lines(items...), " · ") }
 
-// clock formats the time at; it adds the date if at and asked are on different days.
+// clock formats the time of day. It adds the date if at and asked are on different days.
 func clock(at, asked time.Time) string {
 	if asked.IsZero() || sameDay(at, asked) {
 		return at.Format("15:04 UTC")
@@ -278,7 +278,7 @@ func describeEnd(d *schemas.Decision, now time.Time) string {
 	return fmt.Sprintf("this ended%s and was not allowed.", at)
 }
 
-// atTime returns " at 14:20", with the date if that is not today.
+// atTime returns a time as " at 14:20", with the date if at is on another day than now.
 func atTime(at, now time.Time) string {
 	switch {
 	case at.IsZero():

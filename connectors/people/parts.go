@@ -20,7 +20,7 @@ type Part struct {
 	// these lines as a quotation, so that no line can pass for nod's own words.
 	Quote bool
 	// Lines holds text that Line or Lines has sanitised. If Quote is not set, each line is
-	// a single value, or starts with nod's own words and may end with a text of the agent.
+	// either a single value, or nod's own words, which a text of the agent may follow.
 	Lines []string
 }
 

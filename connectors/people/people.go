@@ -91,8 +91,8 @@ type Desk interface {
 	Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error)
 
 	// Hold reports that a client is present, takes the session's input lock for it, or
-	// releases the lock, as p.Op says. The caller must call it again before the lease
-	// ends. Granted is false if the client does not hold the lock.
+	// releases the lock, as p.Op says. The caller must call Hold again before the lease ends.
+	// Granted is false if the client does not hold the lock.
 	Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error)
 }
 

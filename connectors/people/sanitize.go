@@ -57,8 +57,8 @@ func Lines(s string) []string {
 type marker struct {
 	lines []string
 	line  strings.Builder
-	// cluster holds the last letter of the line with its combining marks. A further
-	// combining mark would attach to it. It is empty after a ⟦…⟧ mark or a blank.
+	// cluster holds the last letter of the line with its combining marks. A further combining
+	// mark would attach to that letter. cluster is empty after a ⟦…⟧ mark or a blank.
 	cluster string
 }
 
@@ -215,7 +215,7 @@ func (m *marker) mustMark(r rune, size int) bool {
 		return true
 	}
 	if p, _ := bidi.LookupRune(r); p.Class() == bidi.AN {
-		return true // Arabic digits swap places with their neighbours
+		return true // on the screen, Arabic digits may swap places with their neighbours
 	}
 	return m.looksDifferent(r)
 }

@@ -57,8 +57,8 @@ func TestClaudeCodeByHook(t *testing.T) {
 	})
 }
 
-// A person answers a question of Claude to its user through the hook, and the model gets the
-// answer.
+// Claude asks its user a question. A person answers it through the hook, and the model gets
+// the answer.
 func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		x := newMachine(t, newModel(t, call{"AskUserQuestion", map[string]any{"questions": []any{map[string]any{

@@ -15,7 +15,7 @@ import (
 // editor is an ACP client. It fails the test if it gets a permission request, because nod acp
 // must send permission requests to nod.
 type editor struct {
-	acp.Client // its other methods are never called
+	acp.Client // the methods that editor does not define are never called
 	t          *testing.T
 }
 

@@ -87,7 +87,7 @@ func (x *machine) does(args ...string) string {
 type agent struct {
 	out, errs bytes.Buffer
 	ended     chan struct{}
-	err       error // why it ended; set before ended is closed
+	err       error // why the agent ended; set before ended is closed
 }
 
 // patience is how long a test waits for each step of an agent.
@@ -155,8 +155,8 @@ type request struct {
 // tick is the interval at which the tests poll.
 const tick = 200 * time.Millisecond
 
-// until polls a condition until it holds. It fails the test after patience; what describes
-// the condition.
+// until polls a condition until it holds. It fails the test after patience; what is the
+// condition in words.
 func (x *machine) until(what string, so func() bool) {
 	ticks, deadline := time.NewTicker(tick), time.NewTimer(patience)
 	defer ticks.Stop()

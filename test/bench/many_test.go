@@ -72,7 +72,7 @@ func BenchmarkMany(b *testing.B) {
 	}
 }
 
-// idle waits until the outbox has handled the records that fill stored.
+// idle waits until the outbox has handled the records that the function fill stored.
 func idle(b *testing.B, ctx context.Context, url string) {
 	nc, err := nats.Connect(url)
 	require.NoError(b, err)

@@ -62,7 +62,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// counted checks that an answer to a prompt that counted all calls of a group decides all of
+// counted checks that an answer decides all calls of a group if its prompt counted all of
 // them. It skips groups in which a call may no longer have waited.
 func counted(e *evidence) (found []violation) {
 	for group, events := range by(e.Events, func(ev *event) string { return ev.Group }) {

@@ -83,8 +83,8 @@ func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 }
 
 // oneDecision checks that all parties are sent the same decision about a request, and that
-// this decision is stored. A question with several calls has one decision for approvers,
-// and each of its calls has one for its agent.
+// this decision is stored. If several calls wait for a question, approvers are sent one
+// decision about it, and agents one decision per call.
 func oneDecision(e *evidence) (found []violation) {
 	type told struct {
 		decision *schemas.Decision

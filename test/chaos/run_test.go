@@ -126,7 +126,7 @@ func (w *world) requests() (n int) {
 func (w *world) quiesce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	_ = every(ctx, 200*time.Millisecond, func() bool { // if a viewer is later than that, a check reports it
+	_ = every(ctx, 200*time.Millisecond, func() bool { // if a viewer takes longer than the bound, a check reports it
 		for _, p := range []*person{w.ann(), w.bob()} {
 			if open, err := p.lags(ctx); open || err != nil {
 				return false

@@ -19,7 +19,7 @@ import (
 type evidence struct {
 	Began  time.Time // the history's start; also its broker time, because the broker's clock is never stepped
 	Events []*event
-	Faults []span        // in their order; no two overlap
+	Faults []span        // in the order of their starts; no two overlap
 	End    time.Duration // the history's end, after the wait for late stories and views
 	Stored stored
 	Phone  []telegramtest.Message // Carl's chat

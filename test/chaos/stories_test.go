@@ -273,8 +273,8 @@ func (s *story) phone(ctx context.Context) {
 	}
 }
 
-// process has the command nod ask make a request. It waits for the decision through all
-// faults.
+// process has the command nod ask make a request. The command waits for the decision through
+// all faults.
 func (s *story) process(ctx context.Context) {
 	id := bus.NewID()
 	r := schemas.Request{SessionID: s.session, PendingID: id}

@@ -78,7 +78,7 @@ var mayImport = []struct {
 	{"connectors/agents/...", []string{"schemas", "connectors/agents"}},
 	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas"}},
 	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
-	{"", []string{"bus/...", "schemas"}}, // the Go client
+	{"", []string{"bus/...", "schemas"}}, // the root package, which is the Go client
 	{"examples/...", []string{"", "actors", "actors/connector", "bus/...", "connectors/people", "schemas"}},
 	{"cmd/...", []string{"..."}},
 	{"test/...", []string{"..."}},

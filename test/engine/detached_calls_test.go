@@ -189,8 +189,8 @@ func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 	env.WithinDuration(time.Now(), plain.Hears().DecidedAt, time.Minute)
 }
 
-// An agent still waits for a detached request whose approval another request has used: it
-// gets CONFLICT, and stops waiting.
+// An agent still waits for a detached request whose approval another request has used: the
+// agent gets CONFLICT and stops waiting.
 func TestAnApprovalThatAnotherUsedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -252,7 +252,7 @@ func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
 		env.Equal(schemas.Allowed, d.Outcome)
 	}
 	env.Agent("ada").Withdraws("S", "after0")
-	_, err = env.Agent("ben").Sends(rig.Lookup("T", "1"), false) // with the reply, ben's connection has received all earlier messages
+	_, err = env.Agent("ben").Sends(rig.Lookup("T", "1"), false) // once this reply has come, ben's connection has received all earlier messages
 	env.NoError(err)
 	for len(heard) > 0 {
 		t.Error(<-heard)

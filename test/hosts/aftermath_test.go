@@ -62,9 +62,9 @@ func asked(e *rig.Env, q *rig.Question) time.Time {
 	return time.Now()
 }
 
-// A user allows a call at the terminal, and an approver denies it through nod while it runs. The
-// decision stays, and the record gets an aftermath, once: the call ran. The aftermath is logged,
-// shown to viewers and on the channel, and named in the errors for later answers.
+// A user allows a call at the terminal, and an approver denies it through nod while it runs.
+// The decision stays, and the record gets one aftermath: the call ran. The aftermath is
+// logged, shown to viewers and on the channel, and part of the errors for later answers.
 func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })

@@ -196,7 +196,7 @@ func read(p *rig.Pane) (rows []string) {
 				return false
 			}
 			screen = strings.Split(text, "\n")
-			from, _ = strconv.Atoi(found[1]) // they are digits
+			from, _ = strconv.Atoi(found[1]) // cannot fail: the text is digits
 			to, _ = strconv.Atoi(found[2])
 			of, _ = strconv.Atoi(found[3])
 			return to > len(rows)

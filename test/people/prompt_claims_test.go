@@ -178,7 +178,7 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")
-	before := func(p schemas.Prompt) { // stores a newer version while this one is sent
+	before := func(p schemas.Prompt) { // stores a newer version of the request while a version is being sent
 		env.NoError(ada.Asker.Detach(env.Ctx, p.SessionID, p.PendingID, "the host waits no longer"))
 		env.Soon("the change is queued", env.OutboxIdle)
 	}
@@ -321,7 +321,7 @@ func TestAnOutcomeWhoseQuestionNobodyCanEdit(t *testing.T) {
 func TestWhatIsDecidedBeforeItIsShownIsNotShown(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
-	startWorker(env, tg.on(nil, nil)).stop() // registers the connector
+	startWorker(env, tg.on(nil, nil)).stop() // a worker that starts registers the connector
 	q := env.Agent("ada").Asks(rig.Deploy("S", "q"))
 	env.Soon("it is queued", env.OutboxIdle)
 	env.Ann().Denies(q)

@@ -95,7 +95,7 @@ func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
 	env.Agent("ada").Asks(rig.Deploy("S", ""))
 }
 
-// Engines do not apply invalid settings that were written to the store without their checks.
+// Engines do not apply invalid settings that were written to the store without being checked.
 func TestStoredSettingsThatAreNotValidAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -79,8 +79,8 @@ func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 	ada.Asks(rig.Permission("helper", "", "r", "@network")).Drop()
 }
 
-// An interrupted revoke takes effect for all grants shared from the revoked one, and the next
-// revoke completes it.
+// If a revoke is interrupted, the grants shared from the revoked grant end nevertheless. The
+// next revoke of that grant completes the interrupted one.
 func TestARevokeThatWasCutShortIsObeyedAndFinished(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// grantsListed is the greatest number of standing answers in one message. maxCovered
-	// is the number of characters to which the rules of each one are cut. Cutting them is
-	// safe, because a revocation allows nothing.
+	// grantsListed is the greatest number of standing answers in one message. maxCovered is
+	// the number of characters to which the rules of each standing answer are cut. Cutting
+	// them is safe, because a revocation allows nothing.
 	grantsListed = 5
 	maxCovered   = 300
 )
@@ -40,7 +40,7 @@ func grantToken(g *schemas.StandingAnswer, person int64) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// listGrants sends the first list of the standing answers that a person may end.
+// listGrants sends the first page of the standing answers that a person may end.
 func (h *handler) listGrants(ctx context.Context, m *message, say func(string)) error {
 	all, _, err := h.grantsOf(ctx, m.From.ID)
 	if err != nil {

@@ -236,7 +236,7 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 	}
 	say(word)
 	h.edit(ctx, t.Message, rows)
-	// If the request ended just before the edit, the edit has put buttons under its outcome.
+	// If the request ended just before the edit, the edit has put buttons under the outcome.
 	now, _, err := h.desk.Show(ctx, p.SessionID, p.PendingID)
 	if err != nil {
 		return h.refuse(err, func(string) {})

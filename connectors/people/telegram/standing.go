@@ -16,7 +16,7 @@ type extent struct {
 	seconds int // 0 means until it is revoked
 }
 
-// extents lists the extents that a person can choose, the narrowest first.
+// extents lists the scopes and durations that a person can choose, the narrowest first.
 var extents = []extent{
 	{schemas.ScopeSession, 60 * 60},
 	{schemas.ScopeSession, 0},

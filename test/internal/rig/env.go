@@ -221,7 +221,7 @@ func (e *Env) Armed() []string {
 	return keys
 }
 
-// Timer returns the time for which a record's timer is armed, as it is stored.
+// Timer returns the time at which a record's timer is to fire, as text in the stored form.
 func (e *Env) Timer(key string) string {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
@@ -285,7 +285,7 @@ func (e *Env) Soon(what string, holds func() bool) {
 	e.Eventually(holds, Patience, 10*time.Millisecond, what)
 }
 
-// Passed waits until the broker's clock is past at.
+// Passed waits until the broker's clock is past the time at.
 func (e *Env) Passed(at time.Time) {
 	e.T.Helper()
 	ahead, err := e.Store.BrokerTime(e.Ctx)

@@ -62,8 +62,8 @@ func (p *Pane) Shows(text string) {
 	p.Until(func() bool { return strings.Contains(p.Screen(), text) }, text)
 }
 
-// Until waits until a condition holds. If it does not hold in time, the test fails and names
-// the condition by what.
+// Until waits until a condition holds. If it does not hold in time, the test fails with the
+// text what, the condition in words.
 func (p *Pane) Until(holds func() bool, what string) {
 	p.T.Helper()
 	if !p.Within(Patience, holds) {

@@ -21,7 +21,7 @@ const (
 	maxText     = 4096 // UTF-16 units of a message's text
 	maxEntities = 100
 	maxData     = 64  // bytes of a button's data
-	maxToast    = 200 // characters
+	maxToast    = 200 // characters of a toast
 	chatBurst   = 20  // messages to one chat at once, then one a second
 	allBurst    = 60  // messages to all chats at once, then 30 a second
 )
