@@ -70,8 +70,8 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// by groups events by the text that the parameter of returns for each event, in the order of
-// the history. It leaves out events with an empty text.
+// by groups events by of(event), in the order of the history. It leaves out events for which
+// of(event) is empty.
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {

@@ -317,6 +317,6 @@ func TestAThawNeedsAnApproverOfEverything(t *testing.T) {
 	env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "Bob may freeze and not thaw")
 	_, err = env.Person("tg", "8").Thaw(env.Ctx, schemas.FreezeRequest{From: schemas.From{UserID: "8"}})
 	env.Refusal(err, schemas.CodeForbidden)
-	_, err = env.Ann().Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann()}) // no phone could thaw here, so the terminal may
+	_, err = env.Ann().Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann()}) // no approver of everything has a phone, so the terminal may thaw
 	env.NoError(err)
 }

@@ -76,5 +76,5 @@ func TestACodeIsSpentOnce(t *testing.T) {
 	_, err = web.SpendLoginCode(env.Ctx, "for ever", time.Now().Add(1000*time.Hour))
 	env.Refusal(err, schemas.CodeValidation)
 	_, err = tg.SpendLoginCode(env.Ctx, "code", until)
-	env.Refusal(err, schemas.CodeValidation) // only the web connector redeems login codes
+	env.Refusal(err, schemas.CodeValidation) // only the web connector may use up a login code
 }

@@ -67,7 +67,8 @@ func TestAgainstAServerThatOthersWrote(t *testing.T) {
 	w.Contains(fmt.Sprint(seen.Result), "Withdrawn: the agent stopped waiting")
 }
 
-// serveForeign installs and starts the server from npm, and returns its address.
+// serveForeign installs and starts another project's test server from npm, and returns its
+// address.
 func serveForeign(t *testing.T) (base string) {
 	dir := t.TempDir()
 	out, err := exec.Command("npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "telegram-test-api@4.2.1").CombinedOutput()

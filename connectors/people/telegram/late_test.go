@@ -50,8 +50,8 @@ func (w *world) runs() (ended chan error) {
 // awaits reports whether the carrier has received the backlog and now holds a poll open.
 func (w *world) awaits() bool { return w.Calls("getUpdates") == 2 && w.Polling() }
 
-// A press from the time when nod was away is handled before an expiry is shown. This
-// holds for polling and for a webhook.
+// A press from the time when nod was away is handled before nod shows that the request
+// expired. This holds for polling and for a webhook.
 func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.useWebhook() }} {
 		t.Run(name, func(t *testing.T) {

@@ -103,8 +103,8 @@ func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool
 	return 0, "", false
 }
 
-// standingAnswer returns the answer for the action of an extent's button: it stores a rule
-// with that scope and duration. ok is false for any other action.
+// standingAnswer returns the answer that a press on an extent's button gives: a rule to store,
+// with the extent's scope and duration. ok is false for any other action.
 func standingAnswer(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	for i := range offeredReaches(p) {
 		for _, e := range extents {

@@ -55,8 +55,8 @@ func (c *content) newline() {
 func (c *content) fits(limit int) bool { return c.units <= limit && len(c.entities) <= maxEntities }
 
 // repeated is the first line of a pending prompt that may already be in the chat in another
-// message; repeatEnded is that line once the request is decided. nod has no Ref of the other
-// message, so it cannot edit it.
+// message; repeatEnded is that line once the request is decided. nod cannot edit the other
+// message, because it has no Ref of it.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
