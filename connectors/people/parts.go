@@ -251,7 +251,7 @@ func answers(r *schemas.Request) []string {
 // the number by which a person chooses the rule.
 func standingRules(p *schemas.Prompt) []string {
 	if p.Request.Kind == schemas.KindPermission {
-		return nil // rules are offered only for tool calls: a permission lasts anyway
+		return nil // no rule to list: every allow of a permission lasts
 	}
 	var all []string
 	for i := range p.Remember {

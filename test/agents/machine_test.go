@@ -155,8 +155,8 @@ type request struct {
 // tick is the interval at which the tests poll.
 const tick = 200 * time.Millisecond
 
-// until polls a condition until it holds. It fails the test after patience; what is the
-// condition in words.
+// until polls a condition until it holds. It fails the test after patience. The text
+// what describes the condition.
 func (x *machine) until(what string, so func() bool) {
 	ticks, deadline := time.NewTicker(tick), time.NewTimer(patience)
 	defer ticks.Stop()

@@ -211,8 +211,8 @@ func (e *evidence) figures(violations int) figures {
 	return figures{len(asked), len(e.Faults), violations, at(0.5), at(0.99), at(1)}
 }
 
-// saidAt returns the time at which an approver sent the answer that made the decision in
-// heard. If no answer's result holds that decision, it returns the time of the last answer
+// saidAt returns the time at which an approver sent the answer that made the decision in the
+// event heard. If no answer's result holds that decision, it returns the time of the last answer
 // that this approver sent before heard; without such an answer it returns the constant never.
 func saidAt(group []*event, heard *event) time.Duration {
 	said := never

@@ -36,8 +36,8 @@ func (e extent) String() string {
 	return where + ", for " + schemas.FormatDuration(time.Duration(e.seconds)*time.Second)
 }
 
-// reachAction returns the action of the button that shows the extents for reach i, which is
-// p.Remember[i].
+// reachAction returns the action of the button that shows the extents for reach i, the rule
+// with index i among those that a prompt offers to store.
 func reachAction(i int) string { return "r" + strconv.Itoa(i) }
 
 // action returns the action of the button that chooses reach i with this extent. The action

@@ -323,8 +323,8 @@ func (e *Env) Apply(settings string) uint64 {
 	return state.Revision
 }
 
-// Heard waits until every engine of the test reports at least this revision in the field what
-// of its statistics, such as settings_revision. Owner's Follow would not wait for an engine
+// Heard waits until every engine of the test reports at least this revision in its statistics,
+// under the name what, such as settings_revision. Owner's Follow would not wait for an engine
 // that is too slow to reply.
 func (e *Env) Heard(what string, revision uint64) {
 	e.T.Helper()
