@@ -44,7 +44,7 @@ type backlog struct {
 	mu    sync.Mutex
 	clock func() moment
 	last  moment // when Telegram last held no update; zero if unknown
-	held  moment // when nod first held an expiry back; zero if it holds none back
+	held  moment // when the first expiry that now waits was not shown; zero if none waits
 }
 
 func newBacklog() *backlog {

@@ -193,7 +193,8 @@ func TestAStrangerOpensNoSecondStep(t *testing.T) {
 	w.Equal([]telegramtest.Message{m}, w.Chat(ann), "nothing was changed or added")
 }
 
-// If a request ends while a press under its message opens further buttons, these buttons are removed.
+// If a request ends while a press under its message opens further buttons, these buttons are
+// removed.
 func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
 	w := newWorld(t)
 	w.desk.prompt.Request.Options = append(w.desk.prompt.Request.Options, schemas.Option{OptionID: "always", Name: "Bash(make:*)", Kind: schemas.AllowAlways})

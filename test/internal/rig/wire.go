@@ -26,7 +26,7 @@ type Wire struct {
 	conns  []net.Conn
 }
 
-// Wire starts a proxy to the server, which ends with the test.
+// Wire starts a proxy to the server. The proxy ends with the test.
 func (e *Env) Wire() *Wire {
 	e.T.Helper()
 	at, err := url.Parse(e.Server.URL())
