@@ -44,7 +44,7 @@ type backlog struct {
 	mu    sync.Mutex
 	clock func() moment
 	last  moment // when Telegram last held no update; zero if unknown
-	held  moment // when the first expiry that now waits was not shown; zero if none waits
+	held  moment // when nod began to delay expiries; zero if it delays none
 }
 
 func newBacklog() *backlog {
