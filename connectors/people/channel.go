@@ -14,11 +14,11 @@ type Channel struct {
 	// Settings holds the channel's name and describes its section connectors.NAME in
 	// settings.json.
 	Settings schemas.ChannelSettings
-	// Open makes the carrier that settings describes. It reads the secrets that the
-	// settings name and calls no server. An error is one line that names the setting.
+	// Open makes a carrier from its settings. It reads the secrets that the settings name and
+	// calls no server. An error is one line that names the setting.
 	//
-	// If the Carrier has a method Check(context.Context) error, nod doctor calls it to
-	// find out whether the channel can be reached.
+	// If the Carrier has a method Check(context.Context) error, nod doctor calls it to find
+	// out whether the channel can be reached.
 	Open func(settings json.RawMessage, log *slog.Logger) (Carrier, error)
 	// Account is the account that the channel needs, such as "Telegram bot".
 	Account string

@@ -143,11 +143,11 @@ func NotUnderstood(open []string) string {
 		len(open), strings.Join(open, ", "), open[0])
 }
 
-// Answer returns the person's answer to p. A yes chooses only an option that allows once;
-// a no chooses an option that denies once, or cancels the request if p has no such option.
-// ok is false if the utterance is Unclear, if no option fits a yes, or if a yes is the
-// reply to a question; the caller must then send no answer. The answer is for the p.Waiters
-// calls that p counts, so p must be the prompt as the person was shown it.
+// Answer returns the person's answer to p. A yes chooses only an option that allows once; a no
+// chooses an option that denies once, or cancels the request if p has no such option. ok is
+// false if the utterance is Unclear, if no option fits a yes, or if a yes is the reply to a
+// question; the caller must then send no answer. The answer counts for p.Waiters calls, so p
+// must be the prompt that the person saw.
 func (said Utterance) Answer(p *schemas.Prompt, from schemas.From) (a schemas.Answer, ok bool) {
 	a = schemas.Answer{
 		Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID,

@@ -146,7 +146,8 @@ var (
 	spokenNo  = regexp.MustCompile(`^[ \t\r\n]*([nN][oO]|[rR][eE][jJ][eE][cC][tT]|[sS][tT][oO][pP]|[cC][aA][nN][cC][eE][lL])\.?[ \t\r\n]*$`)
 )
 
-// Only texts of exactly the documented forms decide.
+// A text decides a request only if it has one of the forms that ReadText and ReadVoice
+// document.
 func FuzzGrammar(f *testing.F) {
 	for _, text := range append(unclear, "yes", "no 7F3K why", "yes 7f3k", "OK.", "approve tango", "continue") {
 		f.Add(text)

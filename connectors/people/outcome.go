@@ -18,11 +18,11 @@ const (
 // maxQuoted is the greatest width, in columns, of a name or a text in an outcome line.
 const maxQuoted = 120
 
-// Outcome returns the line that replaces the choices of p after decision d. Only the
-// outcome allowed reads as allowed. If a call ended otherwise at its host than d decided,
-// the line begins with that end. The line has the number of calls if there are several.
-// If a person allowed the request, the line also has the time from the request to the
-// decision, unless p lacks the time of the request.
+// Outcome returns the line that replaces the choices of p after decision d. Only the line of
+// an allowed request reads as allowed. If a call ended otherwise at its host than d decided,
+// the line begins with that end. The line has the number of calls if there are several. If a
+// person allowed the request, the line also has the time from the request to the decision,
+// unless p lacks the time of the request.
 //
 //	✅ Allowed once · 3 calls · Ann · 14:21 UTC · Telegram · after 48 s
 //	⛔ Denied · Bob · 14:21 UTC · web · "use make clean"
@@ -50,8 +50,8 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	return join(append(items, quoted(d.Message)))
 }
 
-// Recorded returns the confirmation of an answer to p that counted: the outcome. If d
-// created a standing answer, a second line has the command that ends it.
+// Recorded returns the reply to an answer to p that made decision d or agrees with it: the
+// outcome line. If d created a standing answer, a second line has the command that ends it.
 func Recorded(d *schemas.Decision, p *schemas.Prompt) string {
 	return strings.Join(lines(Outcome(d, p), UndoHint(d)), "\n")
 }
@@ -133,7 +133,7 @@ func scopeText(d *schemas.Decision) string {
 }
 
 // grantText describes the rules or permissions that d allows from now on. It is empty if d
-// created no grant, or a grant for one call.
+// created no grant, or only a grant for one call.
 func grantText(d *schemas.Decision) string {
 	if d.Outcome != schemas.Allowed || d.Grant == nil || forOneCall(d.Grant) {
 		return ""
@@ -175,7 +175,7 @@ func quoted(message string) string {
 
 func join(items []string) string { return strings.Join(lines(items...), " · ") }
 
-// clock formats the time at; it adds the date if at and asked are on different days.
+// clock formats the time of day. It adds the date if at and asked are on different days.
 func clock(at, asked time.Time) string {
 	if asked.IsZero() || sameDay(at, asked) {
 		return at.Format("15:04 UTC")
@@ -278,7 +278,7 @@ func describeEnd(d *schemas.Decision, now time.Time) string {
 	return fmt.Sprintf("this ended%s and was not allowed.", at)
 }
 
-// atTime returns " at 14:20", with the date if that is not today.
+// atTime returns a time as " at 14:20", with the date if at is on another day than now.
 func atTime(at, now time.Time) string {
 	switch {
 	case at.IsZero():

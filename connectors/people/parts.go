@@ -20,7 +20,7 @@ type Part struct {
 	// these lines as a quotation, so that no line can pass for nod's own words.
 	Quote bool
 	// Lines holds text that Line or Lines has sanitised. If Quote is not set, each line is
-	// a single value, or starts with nod's own words and may end with a text of the agent.
+	// either a single value, or nod's own words, which a text of the agent may follow.
 	Lines []string
 }
 
@@ -236,7 +236,7 @@ func answers(r *schemas.Request) []string {
 	}
 	for i, o := range options {
 		what := orElse(OptionWords(r, o), "of a kind that nod does not know, allows nothing")
-		if o.Kind.Remembered() { // a button with no room for the option's name shows this number
+		if o.Kind.Remembered() { // a button too narrow for the option's name shows this number instead
 			what += fmt.Sprintf(", %d", i+1)
 		}
 		all = append(all, fmt.Sprintf("%s: %s", what, Line(o.Name)))
@@ -251,7 +251,7 @@ func answers(r *schemas.Request) []string {
 // the number by which a person chooses the rule.
 func standingRules(p *schemas.Prompt) []string {
 	if p.Request.Kind == schemas.KindPermission {
-		return nil // every allow of a permission lasts
+		return nil // no rule to list: every allow of a permission lasts
 	}
 	var all []string
 	for i := range p.Remember {

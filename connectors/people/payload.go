@@ -76,8 +76,9 @@ func fieldPart(f field) Part {
 	return part
 }
 
-// fieldsOf splits a JSON object into its fields, in their order. It returns an error with
-// the reason if the fields would not show everything that the agent sent.
+// fieldsOf splits a JSON object into its fields, in their order. If the fields would not show
+// everything that the agent sent, for example because a name occurs twice, it returns the
+// reason as an error.
 func fieldsOf(raw json.RawMessage) ([]field, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -119,9 +120,9 @@ func textOf(raw json.RawMessage) (string, bool) {
 	return s, !strings.ContainsRune(s, utf8.RuneError) || utf8.Valid(raw) && !hasHalfPair(raw)
 }
 
-// escape matches one escape in JSON; a surrogate pair counts as one. The group matches an
-// unpaired surrogate, because decoding would replace all unpaired surrogates by the same
-// character.
+// escape matches one escape sequence in a JSON string; a surrogate pair counts as one. Its
+// group matches an unpaired surrogate, because decoding would turn every unpaired surrogate
+// into the same character.
 var escape = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)`)
 
 func hasHalfPair(raw []byte) bool {

@@ -91,8 +91,8 @@ type Desk interface {
 	Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error)
 
 	// Hold reports that a client is present, takes the session's input lock for it, or
-	// releases the lock, as p.Op says. The caller must call it again before the lease
-	// ends. Granted is false if the client does not hold the lock.
+	// releases the lock, as p.Op says. The caller must call Hold again before the lease ends.
+	// Granted is false if the client does not hold the lock.
 	Hold(ctx context.Context, p schemas.Presence) (schemas.Lock, error)
 }
 
@@ -108,8 +108,8 @@ type Freezer interface {
 
 // Pairer is a Desk that accepts the code by which a person is paired with a channel.
 type Pairer interface {
-	// Pair submits the code that the person from sent. The error is NOT_FOUND if no
-	// pairing waits for this code.
+	// Pair submits the code that a person sent; from is the person's identity on the channel.
+	// The error is NOT_FOUND if no pairing waits for this code.
 	Pair(ctx context.Context, code string, from schemas.From) error
 }
 

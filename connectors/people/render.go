@@ -74,7 +74,8 @@ func room(width int, prefix string) int {
 	return width - Cells(prefix)
 }
 
-// writeRows writes the rows, the first with prefix first and the others with prefix next.
+// writeRows writes the rows. The string first is the prefix of the first row, next that of the
+// others.
 func writeRows(b *strings.Builder, first, next string, rows []string) {
 	for i, row := range rows {
 		if i > 0 {

@@ -57,12 +57,13 @@ func Lines(s string) []string {
 type marker struct {
 	lines []string
 	line  strings.Builder
-	// cluster holds the last letter of the line with its combining marks. A further
-	// combining mark would attach to it. It is empty after a ⟦…⟧ mark or a blank.
+	// cluster holds the last letter of the line with its combining marks. A further combining
+	// mark would attach to that letter. cluster is empty after a ⟦…⟧ mark or a blank.
 	cluster string
 }
 
-// next writes the first character or run of s and returns its length in bytes.
+// next writes the sanitised form of the first character of s, or of the run that s starts
+// with. It returns the length in s, in bytes, of what it wrote.
 func (m *marker) next(s string) int {
 	if n := len(s) - len(strings.TrimLeft(s, " \t\n")); n > 0 {
 		m.blanks(s[:n], n == len(s))
@@ -214,7 +215,7 @@ func (m *marker) mustMark(r rune, size int) bool {
 		return true
 	}
 	if p, _ := bidi.LookupRune(r); p.Class() == bidi.AN {
-		return true // Arabic digits swap places with their neighbours
+		return true // on the screen, Arabic digits may swap places with their neighbours
 	}
 	return m.looksDifferent(r)
 }

@@ -135,8 +135,8 @@ func TestMixtures(t *testing.T) {
 	}
 }
 
-// requireShown fails if Lines loses, hides or reorders a part of in, or pushes a part out
-// of sight.
+// requireShown fails if Lines loses, hides or reorders a part of the text, or pushes a part
+// out of sight.
 func requireShown(t *testing.T, in string) {
 	all := Lines(in)
 	for i, line := range all {
@@ -153,7 +153,8 @@ func requireShown(t *testing.T, in string) {
 		require.LessOrEqual(t, Cells(mark), minWidth-labelWidth, "a mark that fits no row")
 	}
 	require.True(t, norm.NFC.IsNormalString(out), "it would change where it is normalised: %+q", out)
-	// If in can be recovered from out, nothing is lost and no other text gives the same out.
+	// If the text can be recovered from its sanitised form, nothing is lost, and no other text
+	// has the same form.
 	require.Equal(t, in, readBack(t, out))
 }
 
@@ -189,7 +190,7 @@ func requireInOrder(t *testing.T, s string) {
 	}
 }
 
-// readBack returns the text of which Line made s.
+// readBack returns the text from which Line made s.
 func readBack(t *testing.T, s string) string {
 	t.Helper()
 	var b strings.Builder

@@ -88,7 +88,8 @@ func (c *column) width() int {
 	return widest + 2
 }
 
-// minSummary is the width of the summaries below which the table leaves out spare columns.
+// minSummary is the width, in columns, that each summary should have. The table leaves out
+// spare columns to reach it.
 const minSummary = 16
 
 // Table returns a header and one line for each prompt, for a terminal of width columns:
@@ -144,15 +145,15 @@ func columnsOf(prompts []schemas.Prompt, now time.Time, widest int) []column {
 		}
 	}
 	if last := len(columns) - 1; !slices.ContainsFunc(columns[last].cells, func(cell string) bool { return cell != "" }) {
-		columns = columns[:last] // every prompt is about a single call
+		columns = columns[:last] // no prompt is about several calls: leave out the column with their number
 	}
 	return columns
 }
 
 func compactDuration(d time.Duration) string { return strings.ReplaceAll(shortDuration(d), " ", "") }
 
-// squeeze removes spare columns, the last first, until the summaries have minSummary
-// columns. It returns the remaining columns and the width left for the summaries.
+// squeeze removes spare columns of the table, the last first, until the summaries are at least
+// minSummary wide. It returns the remaining columns and the width of the summaries.
 func squeeze(columns []column, width int) (left []column, room int) {
 	for {
 		room = width

@@ -12,9 +12,9 @@ import (
 // cutMark ends a shortened text. A text sanitised by Line cannot contain it.
 const cutMark = "⟦…⟧"
 
-// Cells returns the number of terminal columns that s takes. For character clusters, which
-// terminals draw differently, it returns the larger number, because a row that is too wide
-// would continue on another row.
+// Cells returns the number of terminal columns that s takes. Terminals differ in the width of
+// character clusters. Cells returns the greatest width, because a row that is too wide would
+// continue on another row.
 func Cells(s string) int {
 	n := 0
 	for _, r := range s {

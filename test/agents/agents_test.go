@@ -26,8 +26,8 @@ import (
 	"github.com/nodbus/nod/test/agents/internal/npm"
 )
 
-// each runs a test with every version of an agent in host.Tested; pkg is its npm package. It
-// skips the test if NOD_TEST_AGENTS is not set.
+// each runs a test with every version of an agent in host.Tested; pkg is the agent's npm
+// package. It skips the test if NOD_TEST_AGENTS is not set.
 func each(t *testing.T, host hook.Host, pkg string, test func(t *testing.T, program string)) {
 	var agents []npm.Agent
 	for _, version := range host.Tested {

@@ -57,8 +57,8 @@ func TestClaudeCodeByHook(t *testing.T) {
 	})
 }
 
-// A person answers a question of Claude to its user through the hook, and the model gets the
-// answer.
+// Claude asks its user a question. A person answers it through the hook, and the model gets
+// the answer.
 func TestClaudeCodeAsksAQuestion(t *testing.T) {
 	each(t, hook.ClaudeCode(), claudePackage, func(t *testing.T, program string) {
 		x := newMachine(t, newModel(t, call{"AskUserQuestion", map[string]any{"questions": []any{map[string]any{
@@ -144,9 +144,9 @@ func (x *machine) claudeAsks(answer string, c *exec.Cmd) {
 }
 
 // claudeHosted installs the hook, runs Claude Code until its model has a result, and calls
-// answer with its request. The test is Claude Code's host, over its standard streams, and
-// answers no prompts. Without a host, print mode does not offer AskUserQuestion to the model,
-// and version 2.1.197 calls no PermissionRequest hook.
+// answer with Claude Code's request. The test acts as Claude Code's host, over its standard
+// streams, but answers no permission prompts. Without a host, print mode does not offer
+// AskUserQuestion to the model, and version 2.1.197 calls no PermissionRequest hook.
 func (x *machine) claudeHosted(program string, answer func(request)) {
 	x.does("install", "claude-code", "--settings", x.claudeSettings())
 	c := x.claude(program, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--permission-prompt-tool", "stdio")

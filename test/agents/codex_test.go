@@ -52,7 +52,7 @@ func TestCodexByHook(t *testing.T) {
 				x := newMachine(t, newModel(t, call{"exec_command", map[string]any{"cmd": touch}}))
 				x.codexUsesTheModel()
 				c := x.codex(x.nod, "install", "codex", "--strict")
-				c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // nod install runs Codex for its version, which determines the events
+				c.Env = append(c.Env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")) // nod install runs Codex to get its version, on which the installed events depend
 				out, err := c.CombinedOutput()
 				require.NoError(t, err, "%s", out)
 				x.codexTrusts(program)
@@ -81,7 +81,7 @@ func (x *machine) codexTrusts(program string) {
 	for _, h := range found {
 		require.Equal(x.t, "trusted", h.Status, h.Key)
 	}
-	findings, _ := x.command(x.nod, "doctor").Output() // its exit code depends on other findings too
+	findings, _ := x.command(x.nod, "doctor").Output() // the error is only the exit code, which depends on other findings too
 	assert.Contains(x.t, string(findings), "Codex trusts the hook")
 }
 
@@ -93,7 +93,7 @@ func (x *machine) codexHooks(program string) []codexHook {
 	out, err := c.StdoutPipe()
 	require.NoError(x.t, err)
 	stop := start(x.t, c)
-	defer func() { stop(); _ = c.Wait() }() // stop kills it, so Wait fails
+	defer func() { stop(); _ = c.Wait() }() // stop kills the process, so Wait fails
 	_, err = fmt.Fprintf(in, "%s\n%s\n",
 		`{"id":1,"method":"initialize","params":{"clientInfo":{"name":"test","version":"1"}}}`,
 		text(map[string]any{"id": 2, "method": "hooks/list", "params": map[string]any{"cwds": []string{x.project}}}))

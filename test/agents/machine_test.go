@@ -87,14 +87,15 @@ func (x *machine) does(args ...string) string {
 type agent struct {
 	out, errs bytes.Buffer
 	ended     chan struct{}
-	err       error // why it ended; set before ended is closed
+	err       error // why the agent ended; set before ended is closed
 }
 
 // patience is how long a test waits for each step of an agent.
 const patience = 2 * time.Minute
 
 // start starts a program in a new process group. stop kills the whole group, because the
-// program's children may outlive it. After 4 times patience the group is killed without stop.
+// program's children may outlive it. If stop is not called within 4*patience, the group is
+// killed anyway.
 func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, c.Start())
@@ -154,8 +155,8 @@ type request struct {
 // tick is the interval at which the tests poll.
 const tick = 200 * time.Millisecond
 
-// until polls a condition until it holds. It fails the test after patience; what describes
-// the condition.
+// until polls a condition until it holds. It fails the test after patience. The text
+// what describes the condition.
 func (x *machine) until(what string, so func() bool) {
 	ticks, deadline := time.NewTicker(tick), time.NewTimer(patience)
 	defer ticks.Stop()
@@ -169,8 +170,8 @@ func (x *machine) until(what string, so func() bool) {
 	}
 }
 
-// asked waits until an agent has a pending request, and returns the request. It must be the
-// only one.
+// asked waits until an agent has a pending request, and returns the request. It fails the test
+// if several requests are pending.
 func (x *machine) asked(a *agent) request {
 	var all []request
 	x.until("the agent asks", func() bool {

@@ -20,10 +20,10 @@ type call struct {
 	input map[string]any
 }
 
-// model is a fake language model, with the APIs of three providers. When an agent offers it the
-// tool of its first call, it makes all its calls in one answer. When it gets a call's result, it
-// keeps the result and ends the turn. It is also the agent's HTTP proxy, which refuses all
-// traffic.
+// model is a fake language model, with the APIs of three providers. Once an agent offers the
+// tool of the model's first call, the model makes all its calls in one answer. Once it gets a
+// call's result, it keeps the result and ends the turn. It is also the agent's HTTP proxy,
+// which refuses all traffic.
 type model struct {
 	URL   string
 	t     *testing.T
@@ -64,8 +64,8 @@ type turn struct {
 	whole          bool // the answer must be one JSON value, not a stream of events
 }
 
-// serve returns the handler of one provider's API. read converts a request to a turn, and write
-// writes an answer: with calls, or, if there are none, with the end of the turn.
+// serve returns the handler of one provider's API. The function read converts a request to a
+// turn. The function write writes an answer: the calls or, without calls, the end of the turn.
 func serve[Request any](m *model, read func(Request) turn, write func(io.Writer, turn, []call)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

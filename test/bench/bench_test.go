@@ -38,7 +38,7 @@ import (
 
 const (
 	inFlight = 64
-	batch    = 256 // requests in one turn of inFlight sessions together
+	batch    = 256 // requests in one turn, of all inFlight sessions together
 )
 
 // work makes one request of a session and returns once the decision is received.
@@ -56,9 +56,9 @@ func BenchmarkHuman(b *testing.B) {
 	})
 }
 
-// BenchmarkHumanSubscribeSync is BenchmarkHuman with a bare asker that waits for its
-// decision with SubscribeSync, as NATS's own examples do. SubscribeSync allocates a queue
-// for 65,536 messages, half a megabyte.
+// BenchmarkHumanSubscribeSync is BenchmarkHuman with another asker in the bare implementation.
+// That asker waits for its decision with SubscribeSync, as NATS's own examples do.
+// SubscribeSync allocates a queue for 65,536 messages, half a megabyte.
 func BenchmarkHumanSubscribeSync(b *testing.B) {
 	bySync(b, func(b *testing.B, r *rig) {
 		r.compare(b, map[string]work{"nod": r.nodHuman, "bare": r.bareHumanSync})

@@ -23,9 +23,9 @@ import (
 var flood = flag.Int("flood", 3000, "how many pending requests one session has, to be withdrawn")
 
 // BenchmarkFlood withdraws all requests of one session, with 1 caller and with 16 callers.
-// Meanwhile other sessions make four requests a second, whose prompts must reach the same
-// person's phone, although its channel takes 10 ms for each call. worst-delay-s is the
-// longest time from such a request to its prompt on the phone.
+// Meanwhile other sessions make four requests a second. Their prompts must reach the phone of
+// the same approver, whose channel takes 10 ms for each call. worst-delay-s is the longest
+// time from such a request to its prompt on the phone.
 //
 //	go test -run xxx -bench Flood -benchtime 1x ./test/bench
 func BenchmarkFlood(b *testing.B) {
@@ -38,7 +38,8 @@ func BenchmarkFlood(b *testing.B) {
 	}
 }
 
-// phone is a carrier that takes 10 ms for each call, and calls shown for each prompt.
+// phone is a carrier that takes 10 ms for each call, and calls the function shown for each
+// prompt.
 type phone struct {
 	shown func(schemas.Prompt)
 	calls atomic.Int64

@@ -23,9 +23,10 @@ import (
 // many is the number of pending requests.
 const many = 100_000
 
-// BenchmarkMany lists many pending requests and then denies them with a freeze. list-s is
-// the time to list all of them, session-s those of one session; told-s is the time until
-// the freeze is acknowledged, freeze-s until no request is pending. One run takes minutes:
+// BenchmarkMany lists many pending requests and then denies them with a freeze. Its metrics
+// are times in seconds: list-s to list all requests, session-s to list those of one session,
+// told-s until the freeze is acknowledged, and freeze-s until no request is pending. One run
+// takes minutes:
 //
 //	go test -run xxx -bench Many -benchtime 1x ./test/bench
 func BenchmarkMany(b *testing.B) {
@@ -71,7 +72,7 @@ func BenchmarkMany(b *testing.B) {
 	}
 }
 
-// idle waits until the outbox has handled the records that fill stored.
+// idle waits until the outbox has handled the records that the function fill stored.
 func idle(b *testing.B, ctx context.Context, url string) {
 	nc, err := nats.Connect(url)
 	require.NoError(b, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// BenchmarkRewritten scans the records of all sessions after each of them was written five
-// times, as a record is that has been decided. It shows whether the server's work for each
+// BenchmarkRewritten scans the records of all sessions after each record was written five
+// times, which is usual for a decided record. It shows whether the server's work for each
 // message grows with the number of records:
 //
 //	go test -run xxx -bench Rewritten -benchtime 3x ./test/bench

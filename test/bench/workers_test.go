@@ -114,8 +114,8 @@ func everyChat(b *testing.B, phones *telegramtest.Server) []byte {
 	return data
 }
 
-// serve starts a worker with its own actor system and connection, as in a process of its
-// own. stop ends all three.
+// serve starts a worker with its own actor system and connection, as in a process of its own.
+// stop ends the worker, its actor system and its connection.
 func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (stop func()) {
 	quiet := slog.New(slog.DiscardHandler)
 	conn, err := n.Connect(ctx, roles.ConnectorID(telegram.Name))
@@ -130,8 +130,8 @@ func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (s
 	}
 }
 
-// narrow is a carrier that sends at most cap(room) prompts at the same time, and calls done
-// after each.
+// narrow is a carrier that sends at most cap(room) prompts at the same time, and calls the
+// function done after each prompt.
 type narrow struct {
 	people.Carrier
 	room chan struct{}

@@ -127,7 +127,8 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// choose returns the scenarios to run and the duration of each; 0 means its short form.
+// choose returns the scenarios to run and the duration of each. If the duration is 0, each
+// scenario runs for its own short.
 func choose(t *testing.T) (chosen []scenario, each time.Duration) {
 	for _, sc := range scenarios {
 		switch {
@@ -185,7 +186,7 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	told := map[string]int{}
 	for _, v := range found {
 		if told[v.Check]++; told[v.Check] > reported {
-			continue // the log has their number
+			continue // counted in the log line above
 		}
 		t.Errorf("%s\n%s\nreplay: go test ./test/chaos -run TestChaos -scenario %s -seed %d -duration %s", v, e.story(v), sc.name, seed, lasts)
 	}

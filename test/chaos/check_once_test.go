@@ -8,8 +8,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runs returns the decisions in events that allowed an agent's call, so that the call ran,
-// by the call's key.
+// runs returns, by the call's key, the decisions in events that let an agent's call run.
 func runs(events []*event) map[string]*schemas.Decision {
 	all := map[string]*schemas.Decision{}
 	for _, ev := range events {
@@ -20,7 +19,7 @@ func runs(events []*event) map[string]*schemas.Decision {
 	return all
 }
 
-// ruled has the groups that a rule decides, with the outcome.
+// ruled maps each group of calls that a rule decides to the rule's outcome.
 var ruled = map[string]schemas.Outcome{"Lookup": schemas.Allowed, "Forbidden": schemas.Denied}
 
 // allowOnce checks that identical calls run no more often than approvers have allowed. Each
@@ -28,7 +27,7 @@ var ruled = map[string]schemas.Outcome{"Lookup": schemas.Allowed, "Forbidden": s
 func allowOnce(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for group, events := range groups {
-		allowed := map[string]int{} // number of calls by decision id, or by answer if the outcome is unknown
+		allowed := map[string]int{} // number of calls by decision id, or by the answer's index if its outcome is unknown
 		lasting := ruled[group] != ""
 		for i, ev := range events {
 			if (ev.Op != opAnswer && ev.Op != opPress) || ev.Option != "allow_once" {
@@ -63,7 +62,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// counted checks that an answer to a prompt that counted all calls of a group decides all of
+// counted checks that an answer decides all calls of a group if its prompt counted all of
 // them. It skips groups in which a call may no longer have waited.
 func counted(e *evidence) (found []violation) {
 	for group, events := range by(e.Events, func(ev *event) string { return ev.Group }) {
@@ -104,8 +103,8 @@ func itsOwnWord(e *evidence) (found []violation) {
 	return found
 }
 
-// whoAllowed checks that the approver whom a decision names as having allowed a call has
-// answered "allow once" for a call of its group before the agent was sent the decision.
+// whoAllowed checks each decision to allow that names an approver: before the agent was sent
+// the decision, this approver must have answered "allow once" for a call of the same group.
 func whoAllowed(e *evidence) (found []violation) {
 	groups := by(e.Events, func(ev *event) string { return ev.Group })
 	for _, events := range groups {

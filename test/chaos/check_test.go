@@ -70,8 +70,8 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// by groups events by the result of of, in the order of the history. It leaves out events
-// for which of returns "".
+// by groups events by of(event), in the order of the history. It leaves out events for which
+// of(event) is empty.
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {
@@ -83,8 +83,8 @@ func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 }
 
 // oneDecision checks that all parties are sent the same decision about a request, and that
-// this decision is stored. A question with several calls has one decision for approvers,
-// and each of its calls has one for its agent.
+// this decision is stored. If several calls wait for a question, approvers are sent one
+// decision about it, and agents one decision per call.
 func oneDecision(e *evidence) (found []violation) {
 	type told struct {
 		decision *schemas.Decision
@@ -218,7 +218,7 @@ func afterRevocation(e *evidence) (found []violation) {
 	return found
 }
 
-// begunAfter reports whether the request of ev was first asked after at.
+// begunAfter reports whether the request of ev was first asked after the time at.
 func begunAfter(events []*event, ev *event, at time.Duration) bool {
 	i := slices.IndexFunc(events, func(ask *event) bool { return ask.Op == opAsk && ask.key() == ev.key() })
 	return i >= 0 && events[i].Call > at
@@ -268,8 +268,8 @@ func frozen(events []*event, freeze *event) (found []violation) {
 	return found
 }
 
-// settledBy returns the time by which the effects of an event at the time at must show: the
-// bound after at or, if a fault is in between, the bound after the fault's end.
+// settledBy returns the time by which the effects of an event must show. It is the event's
+// time plus bound or, if there is a fault in between, the fault's end plus bound.
 func (e *evidence) settledBy(at time.Duration) time.Duration {
 	until := at + bound
 	for _, f := range e.Faults {

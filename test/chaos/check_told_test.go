@@ -156,7 +156,7 @@ func everythingShown(e *evidence) (found []violation) {
 			}
 			late := shown
 			if crowds[events[0].Group] > 1 && shown != never {
-				late = 0 // it may have joined a question first, and become a question itself only later
+				late = 0 // the call may have joined another question first, and become a question itself only later
 			}
 			if shown == never && known && decided <= e.settledBy(opened) && e.settledBy(opened) > opened+bound {
 				continue // a fault delayed this viewer's views until the request was decided

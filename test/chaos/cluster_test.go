@@ -19,8 +19,8 @@ const (
 )
 
 // cluster is three nats-servers with three replicas of every stream, three engines and two
-// Telegram workers, each a process. Every connection to a server goes over a way, which a
-// fault can cut.
+// Telegram workers, each a process. Every connection to a server goes through a way, a network
+// path that a fault can cut.
 type cluster struct {
 	*site
 	servers [servers]*process
@@ -156,7 +156,8 @@ func (c *cluster) host(n int) string {
 	return "127.0.0.1"
 }
 
-// args returns a command that runs args in who's namespace, if who has one.
+// args returns the command line args with a prefix that runs it in the network namespace of
+// the client who. Without namespaces it returns args.
 func (c *cluster) args(who string, args ...string) []string {
 	if c.net == nil {
 		return args

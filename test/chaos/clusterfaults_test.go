@@ -66,7 +66,7 @@ func (c *cluster) stepDowns() []fault {
 	return []fault{repeats("leaders step down", [2]time.Duration{100 * time.Millisecond, 900 * time.Millisecond}, c.stepDown)}
 }
 
-// splits returns partitions and, if the ways are proxies, delays.
+// splits returns faults of the network: partitions and, if the ways are proxies, delays.
 func (c *cluster) splits() []fault {
 	all := []fault{
 		c.split("a server is cut off from everything", func(n int) []way { return append(c.routesOf(n), c.clientsOf(n)...) }),
@@ -84,8 +84,8 @@ func (c *cluster) splits() []fault {
 	return all
 }
 
-// split returns a fault that cuts the ways of the server, or of the engine, with the number
-// n, which target chooses.
+// split returns a fault that cuts the connections that the function ways returns for n. target
+// chooses n, the number of a server or an engine.
 func (c *cluster) split(name string, ways func(n int) []way) fault {
 	return fault{name, [2]time.Duration{3 * time.Second, 20 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)

@@ -93,8 +93,8 @@ func pausesOf(name string, pick func(context.Context, *rand.Rand) (*process, err
 	}}
 }
 
-// repeats returns a fault that calls do again and again while it lasts, after random pauses
-// between every[0] and every[1].
+// repeats returns a fault that calls the function do again and again while the fault lasts,
+// after random pauses between every[0] and every[1].
 func repeats(name string, every [2]time.Duration, do func(context.Context, *rand.Rand) error) fault {
 	return fault{name, brief, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		ctx, stop := context.WithCancel(ctx)

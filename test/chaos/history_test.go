@@ -38,7 +38,7 @@ type event struct {
 	ID      string
 	Who     string // the agent's connection, or the approver's name
 	Call    time.Duration
-	Return  time.Duration // never if it did not return
+	Return  time.Duration // the constant never if the event did not return
 
 	Pending  bool // the result is that the request is pending
 	Deadline time.Time

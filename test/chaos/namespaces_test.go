@@ -15,7 +15,7 @@ import (
 // by a bridge to the machine's own namespace, which holds the tests, the Telegram server
 // and the workers. It needs root, and has no route to other networks.
 type namespaces struct {
-	prefix string // the beginning of all names, with this process's id
+	prefix string // the beginning of the names of all namespaces and links; contains this process's id
 	subnet string
 	hosts  map[string]int // the last number of each namespace's address
 

@@ -27,8 +27,8 @@ func newScene() *scene {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// does adds an event of request id in group, from second from to second to, or without
-// an end if to is 0.
+// does adds an event about the request with this id and group. from and to are the event's
+// start and end, in seconds; an event with to 0 has no end.
 func (s *scene) does(what op, who, id, group string, from, to float64, change ...func(*event)) *event {
 	ev := &event{Op: what, Story: "planted-1", Session: "S", ID: id, Who: who, Group: group, Call: seconds(from), Return: seconds(to)}
 	if to == 0 {
@@ -68,7 +68,8 @@ func (s *scene) decided(id, decision string, outcome schemas.Outcome, name strin
 	return d
 }
 
-// keeps stores a record with its decision, if any, and the other calls that wait for it.
+// keeps stores the record of the request with this id, and its decision, if any. others are
+// the ids of the other calls that wait for that decision.
 func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 	rec := schemas.Record{Request: fmt.Appendf(nil, `{"session_id":"S","pending_id":%q}`, id), Decision: d}
 	raw := map[string]any{"request": rec.Request, "decision": d}

@@ -88,8 +88,8 @@ func (p *process) start(ctx context.Context) error {
 	return nil
 }
 
-// says returns a ready function that waits for the program's first line, which must contain
-// these words.
+// says returns a function for the field ready. It waits for the program's first line, which
+// must contain these words.
 func says(words string) func(context.Context, <-chan string) error {
 	return func(ctx context.Context, first <-chan string) error {
 		select {

@@ -36,13 +36,13 @@ type link struct {
 type wire struct {
 	link  *link
 	ends  [2]net.Conn
-	stuck time.Time // the wire stays silent until then, even if its link is whole
+	stuck time.Time // the wire stays silent until this time, even if its link is whole
 	once  sync.Once
 }
 
 // backoff returns how long a connection stays silent after a cut of this duration has ended.
-// TCP retransmits after 200 ms and doubles the wait each time, so the silence may last as
-// long again as the cut.
+// TCP retransmits after 200 ms and doubles the wait each time, so the silence may last as long
+// as the cut did.
 func backoff(cut time.Duration) time.Duration {
 	const first = 200 * time.Millisecond
 	again := first
@@ -138,7 +138,7 @@ func (w *wire) carry(from, to net.Conn) {
 
 func (w *wire) close() {
 	w.once.Do(func() {
-		_, _ = w.ends[0].Close(), w.ends[1].Close() // either may be closed
+		_, _ = w.ends[0].Close(), w.ends[1].Close() // the connections may be closed
 		w.link.mu.Lock()
 		delete(w.link.wires, w)
 		w.link.mu.Unlock()

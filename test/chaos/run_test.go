@@ -75,7 +75,7 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 func (w *world) log(what string) { w.say(fmt.Sprintf("%8.3f %s", w.now().Seconds(), what)) }
 
 // tell runs one story to its end; seed and number determine the story. A story that is not
-// over after 90 s is stopped, and its requests get no answer.
+// over after 90 s is stopped, and its pending requests stay without an answer.
 func (w *world) tell(ctx context.Context, seed, number uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1000+number))
 	sum := 0
@@ -93,7 +93,7 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 		told, cancel := context.WithTimeout(ctx, 90*time.Second)
 		defer cancel()
 		kind.tell(s, told)
-		s.asks.Wait() // until each asker has its decision, or told ends
+		s.asks.Wait() // until each asker has its decision, or the context told ends
 		return
 	}
 }
@@ -121,12 +121,12 @@ func (w *world) requests() (n int) {
 	return len(w.groups)
 }
 
-// quiesce waits until the viewers of Ann and Bob show exactly the pending requests, and
-// Carl's phone has buttons for no other request, but not longer than the bound.
+// quiesce waits until the viewers of Ann and Bob show exactly the pending requests, and Carl's
+// phone has buttons for no other request. It waits at most for the bound.
 func (w *world) quiesce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	_ = every(ctx, 200*time.Millisecond, func() bool { // if a viewer is later than that, a check reports it
+	_ = every(ctx, 200*time.Millisecond, func() bool { // if a viewer takes longer than the bound, a check reports it
 		for _, p := range []*person{w.ann(), w.bob()} {
 			if open, err := p.lags(ctx); open || err != nil {
 				return false
@@ -211,9 +211,9 @@ func (e *evidence) figures(violations int) figures {
 	return figures{len(asked), len(e.Faults), violations, at(0.5), at(0.99), at(1)}
 }
 
-// saidAt returns the start of the answer that made the decision in heard. If no answer's
-// result names that decision, it returns the start of the same approver's last answer
-// before, and never if there is none.
+// saidAt returns the time at which an approver sent the answer that made the decision in the
+// event heard. If no answer's result holds that decision, it returns the time of the last answer
+// that this approver sent before heard; without such an answer it returns the constant never.
 func saidAt(group []*event, heard *event) time.Duration {
 	said := never
 	for _, ev := range group {

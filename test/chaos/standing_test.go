@@ -58,8 +58,8 @@ func (s *story) revokes(ctx context.Context, who *person, g *schemas.StandingAns
 	return err
 }
 
-// probes asks for n covered calls, over all connections in turn, and withdraws the calls
-// that are pending.
+// probes asks for n calls that the story's standing answer covers, over all connections in
+// turn, and withdraws the calls that are pending.
 func (s *story) probes(ctx context.Context, n int, group string) {
 	var calls []*asked
 	for i := range n {

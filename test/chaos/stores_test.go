@@ -17,9 +17,9 @@ import (
 
 // evidence is the input of the checks.
 type evidence struct {
-	Began  time.Time // the history's start, in broker time too: the broker's clock is never stepped
+	Began  time.Time // the history's start; also its broker time, because the broker's clock is never stepped
 	Events []*event
-	Faults []span        // in their order; no two overlap
+	Faults []span        // in the order of their starts; no two overlap
 	End    time.Duration // the history's end, after the wait for late stories and views
 	Stored stored
 	Phone  []telegramtest.Message // Carl's chat
@@ -102,7 +102,7 @@ func (s *stored) crowded(key string) bool {
 	return ok && json.Unmarshal([]byte(raw), &rec) == nil && (len(rec.Waiters) > 1 || rec.Joined != "")
 }
 
-// named returns the records of a session that name a request's id: the request's own
+// named returns the records of a session that contain a request's id: the request's own
 // record, and those of the questions that it waits or waited for.
 func (s *stored) named(session, id string) (records []schemas.Record) {
 	for _, key := range s.Keys[session] {

@@ -33,7 +33,7 @@ var stories = []struct {
 	{"process", 1, (*story).process},
 }
 
-// plain has one call and one answer; then an approver reads the result.
+// plain makes one call, which an approver answers; then an approver reads the result.
 func (s *story) plain(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	who := s.someone()
@@ -46,8 +46,8 @@ func (s *story) plain(ctx context.Context) {
 	s.shows(ctx, s.someone(), a)
 }
 
-// rejoin has the agent ask again with the same id over another connection, perhaps after
-// it stopped waiting or the request was decided.
+// rejoin has the agent ask again with the same id over another connection, perhaps after the
+// agent stopped waiting or the request was decided.
 func (s *story) rejoin(ctx context.Context) {
 	first := s.rng.IntN(askers)
 	a := s.ask(ctx, first, s.name, s.call(s.name))
@@ -71,9 +71,9 @@ func (s *story) rejoin(ctx context.Context) {
 	answered.Wait()
 }
 
-// twins has two to five identical calls at nearly the same time. Either approvers answer
-// one prompt after another until all calls are decided, or each approver answers only the
-// first prompt, and the agent withdraws the calls that are still pending after that.
+// twins makes two to five identical calls at nearly the same time. Either approvers answer one
+// prompt after another until all calls are decided, or each approver answers only the first
+// prompt, and the agent then withdraws the calls that are still pending.
 func (s *story) twins(ctx context.Context) {
 	calls := make([]*asked, 2+s.rng.IntN(4))
 	apart := time.Duration(s.rng.IntN(3)) * 100 * time.Millisecond
@@ -119,10 +119,10 @@ func (s *story) twins(ctx context.Context) {
 	people.Wait()
 }
 
-// answersAll has an approver answer every prompt of the story's group until done ends.
-// The answers themselves use ctx, so the end of done cancels none.
+// answersAll has an approver answer every prompt of the story's group until done ends. The
+// answers use ctx, so they are not cancelled when done ends.
 func (s *story) answersAll(done, ctx context.Context, who *person, option string) {
-	tried := map[string]uint64{} // the revision that was answered, by key
+	tried := map[string]uint64{} // the prompt's revision that was answered, by the request's key
 	for {
 		p, err := who.finds(done, func(p *schemas.Prompt) bool {
 			return s.grouped(s.name)(p) && tried[p.Key()] < p.Revision
@@ -218,10 +218,10 @@ func (s *story) withdrawn(ctx context.Context) {
 	}
 	s.withdraws(ctx, conn, a)
 	answered.Wait()
-	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // its result contains the decision
+	_, _ = s.answers(ctx, s.bob(), a.blind("allow_once"), s.name) // the history records the decision in its result
 }
 
-// rules has two calls that rules decide at once.
+// rules makes two calls that rules decide at once.
 func (s *story) rules(ctx context.Context) {
 	for _, tool := range []string{"Lookup", "Forbidden"} {
 		r := s.call(s.name + tool)
@@ -246,7 +246,7 @@ func (s *story) deadline(ctx context.Context) {
 	_, _ = s.answers(ctx, s.someone(), a.blind("allow_once"), s.name)
 }
 
-// phone has only Carl answer, with the buttons on his phone.
+// phone makes one call, which only Carl answers, with the buttons on his phone.
 func (s *story) phone(ctx context.Context) {
 	a := s.ask(ctx, s.rng.IntN(askers), s.name, s.call(s.name))
 	if !a.open() {
@@ -273,8 +273,8 @@ func (s *story) phone(ctx context.Context) {
 	}
 }
 
-// process has the command nod ask make a request. It waits for the decision through all
-// faults.
+// process has the command nod ask make a request. The command waits for the decision through
+// all faults.
 func (s *story) process(ctx context.Context) {
 	id := bus.NewID()
 	r := schemas.Request{SessionID: s.session, PendingID: id}

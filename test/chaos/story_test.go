@@ -62,7 +62,7 @@ func (s *story) ask(ctx context.Context, conn int, group string, r schemas.Reque
 	}
 	a.receipt = q.Receipt
 	if !a.open() {
-		d, err := q.Await(ctx) // the decision is there already
+		d, err := q.Await(ctx) // returns at once: the request is decided
 		a.outcome, a.err = &d, err
 		close(a.heard)
 		end(func(e *event) { e.Decision, e.Err = &d, err })

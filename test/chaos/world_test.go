@@ -137,7 +137,7 @@ func (w *world) groupOf(key string) string {
 	return w.groups[key]
 }
 
-// finds waits until the person's viewer shows a pending request that fits.
+// finds waits until the person's viewer shows a pending request for which fits returns true.
 func (p *person) finds(ctx context.Context, fits func(*schemas.Prompt) bool) (schemas.Prompt, error) {
 	for {
 		if ctx.Err() != nil {

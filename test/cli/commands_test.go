@@ -267,8 +267,8 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 	}
 }
 
-// nod allow gives a standing answer only if --rule repeats the text of the rule that an earlier
-// command has shown.
+// nod allow makes a standing answer only if --rule repeats the text of the rule that an
+// earlier command has shown.
 func TestALastingAnswerByCommandShowsItsReach(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))

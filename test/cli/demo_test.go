@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nod up --demo shows a question. After an answer from a second terminal it shows that the agent
-// goes on, or gets the reason for the denial.
+// nod up --demo shows a question. After an answer from a second terminal it shows that the
+// agent continues, or is sent the reason for the denial.
 func TestTheDemoIsAnsweredFromASecondTerminal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

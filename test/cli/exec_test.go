@@ -98,8 +98,8 @@ func TestWhatASessionHoldsIsSetAndShown(t *testing.T) {
 	require.True(t, s.Background)
 }
 
-// held starts nod with a session s. The session may work in work, read others/in, write
-// others/out and use the network.
+// held starts nod and sets the permissions of session s. The session's working directory is
+// work; it may also read others/in, write others/out and use the network.
 func held(t *testing.T) (m *rig.Machine, work, others string) {
 	m = rig.NewMachine(t)
 	m.StartNod()

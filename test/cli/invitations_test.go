@@ -16,7 +16,7 @@ import (
 )
 
 // invites runs nod invite with a free port. It returns the arguments of the nod join command
-// that nod invite prints, and the address.
+// that nod invite prints, and the address in the invitation.
 func invites(m *rig.Machine, name string) (line []string, address string) {
 	address = fmt.Sprint("127.0.0.1:", rig.FreePorts(m.T, 1)[0])
 	stdout, stderr, code := m.Run("invite", name, "--address", address)

@@ -73,7 +73,7 @@ func killNine(t *testing.T, kills int) {
 
 		decided, errs, code := m.Run(append(rig.Ask("kill", id), "--async")...)
 		switch code {
-		case 6: // pending
+		case 6: // exit code of a pending request
 			var again schemas.Receipt
 			require.NoError(t, json.Unmarshal([]byte(decided), &again), errs)
 			if receiptCode == 6 {
@@ -85,7 +85,7 @@ func killNine(t *testing.T, kills int) {
 			_, errs, code := m.Run("deny", id, "--session", "kill")
 			require.Zero(t, code, errs)
 			said["pending"]++
-		case 0: // allowed, even if the kill kept nod allow from printing the decision
+		case 0: // exit code of an allowed request, even if the kill kept nod allow from printing the decision
 			var d schemas.Decision
 			require.NoError(t, json.Unmarshal([]byte(decided), &d))
 			require.Equal(t, schemas.Allowed, d.Outcome)

@@ -240,9 +240,9 @@ func (h *house) verifyUnit() {
 	h.NoError(err, string(out))
 }
 
-// upgrade replaces nod by a new version. The hook must work before and after the restart of the
-// service, and the pending request must stay. If the launcher then points to a missing file, nod
-// doctor must name the remedy.
+// upgrade replaces nod by a new version. The hook must work before and after the restart of
+// the service, and the pending request must stay pending. If the launcher then points to a
+// missing file, nod doctor must name the remedy.
 func (h *house) upgrade() {
 	h.release("2")
 	h.hook()

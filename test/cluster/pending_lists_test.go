@@ -25,7 +25,7 @@ func stuck(e *rig.Env) (holds func() []string) {
 	e.T.Helper()
 	store, err := bus.OpenStore(e.Ctx, e.Dial(roles.ID{Role: roles.EngineStore}, e.Server.URL()), 1)
 	e.NoError(err)
-	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // as engines do
+	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // the queue that the engines use too
 	e.NoError(err)
 	var mu sync.Mutex
 	var held []string
@@ -50,7 +50,7 @@ func firedAndHeld(e *rig.Env, ask func(id string) *rig.Question) (key string) {
 	e.T.Helper()
 	holds := stuck(e)
 	e.Timeout("S", time.Second)
-	for i := 0; len(holds()) == 0; i++ { // the running engine may take a timer and decide its record
+	for i := 0; len(holds()) == 0; i++ { // repeat, because the running engine may take a timer first and decide its record
 		q := ask(fmt.Sprint("q-", i))
 		e.Soon("its timer has fired", func() bool {
 			return slices.Contains(holds(), q.Key) || e.Stored(q.Key).Record.Decision != nil
@@ -167,8 +167,8 @@ func TestPagesOfWhatIsPending(t *testing.T) {
 	env.Len(all, n+1)
 }
 
-// The pages of a listing share a few scans of the bucket. They include a request stored
-// between two pages, and leave out one decided before its page.
+// The pages of a listing share a few scans of the bucket. The pages include a request that is
+// stored between two pages, and leave out a request that is decided before its page is read.
 func TestPagesShareScans(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -194,7 +194,7 @@ func TestPagesShareScans(t *testing.T) {
 			seen = append(seen, prompt.PendingID)
 		}
 		switch page {
-		case 5: // not found by the scan for the next pages
+		case 5: // stored after the scan for the next pages, which does not find it
 			ada.Asks(rig.Deploy("S", "late"))
 		case 6: // found by that scan, but decided before its page is read
 			env.Ann().Allows(asked[12])
@@ -224,7 +224,8 @@ func TestEachPageHasItsTime(t *testing.T) {
 }
 
 // A scan through any of three servers finds a write that was acknowledged before the scan
-// began, while the leader of the stream keeps changing. A scan by time finds no older record.
+// began, while the leader of the stream keeps changing. ChangedSince finds no record that was
+// last changed before the given time.
 func TestAScanFindsWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	n := newNodes(t)

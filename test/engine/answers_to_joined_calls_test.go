@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// An answer to one call does not decide another pending request, even if the answered call
-// was also sent under that request's id.
+// An answer to one call does not decide another pending request, even if the answered call was
+// once sent again under the other request's id, which nod refused.
 func TestAnAnswerIsForNoOtherCallUnderAJoinersID(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
@@ -56,8 +56,9 @@ func TestAllowingADetachedCallOnceLetsOneThrough(t *testing.T) {
 	ada.Asks(rig.Deploy("U", "fourth"))
 	ada.Refused(rig.Deploy("U", "first"), schemas.CodeConflict)
 
-	// A detached call is asked again under another id: the new request takes the place that
-	// the prompt has counted, so the answer allows it, and leaves no approval.
+	// A detached call is asked again under another id: the new request takes the place of the
+	// detached call, which the prompt has counted. So the answer allows the new request and
+	// leaves no approval.
 	first = ada.Detaches(rig.Deploy("V", "first"))
 	again := ada.Asks(rig.Deploy("V", "again"))
 	env.Equal([]string{"first"}, listed(env, "V"))
@@ -149,8 +150,8 @@ func TestComingBackWhileAPersonAllowsLetsOneThrough(t *testing.T) {
 	}
 }
 
-// A call joins a question, or uses its approval, only if its project, host, effect and
-// options are the same too.
+// A call joins a question, or uses an approval, only if not just its input is the same, but
+// also its project, host, effect and options.
 func TestWhatIsJoinedIsTheVerySame(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)

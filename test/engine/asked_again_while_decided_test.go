@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// meanwhile starts act and waits until the only engine has read the question under key. It
-// then stores a decision of that question, as another engine would, so that the first
+// meanwhile starts act and waits until the only engine has read the question with this key. It
+// then stores a decision of that question, as a second engine would, so that the running
 // engine continues with an outdated record. It returns the decision once act has returned.
 func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, option string, act func()) schemas.Decision {
 	e.T.Helper()

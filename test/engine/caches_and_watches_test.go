@@ -45,7 +45,8 @@ func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
 	}
 	all := func(tier schemas.Tier) func() bool { return func() bool { return tiers()[tier] == some } }
 
-	// hears waits until holds is true, for less time than a cached value stays in use.
+	// hears waits until a condition is true, but for less time than a cached value stays in
+	// use: only a watch can report the change so early.
 	hears := func(what string, holds func() bool) { env.Eventually(holds, 10*time.Second, rig.Tick, what) }
 
 	env.Equal(map[schemas.Tier]int{schemas.TierDisconnected: some}, tiers())

@@ -138,7 +138,7 @@ func TestDisconnectedRequestsSurviveARestartWithTheirDeadlines(t *testing.T) {
 	q := ada.Asks(rig.Deploy("S", "1"))
 	env.Equal(long, q.Receipt)
 	env.Equal(long.Deadline.Format(time.RFC3339Nano), env.Timer("S.1"))
-	asked, err := ada.Asker.Submit(env.Ctx, rig.Deploy("short", "1")) // may have timed out by now
+	asked, err := ada.Asker.Submit(env.Ctx, rig.Deploy("short", "1")) // the request may have timed out by now
 	env.NoError(err)
 	d := (&rig.Question{OpenRequest: asked, Agent: ada}).Ends(schemas.TimedOut)
 	env.False(d.DecidedAt.Before(short.Deadline))
@@ -178,8 +178,8 @@ func TestTheInputLock(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 }
 
-// An input lock shortens no deadline of a request that its holder may not decide. A person
-// who may decide nothing in a session is refused its lock.
+// An input lock does not shorten the deadline of a request that the lock's holder may not
+// decide. A person who may decide no request of a session cannot take its input lock.
 func TestTheLockOfWhoMayNotDecideShortensNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt }) // Bob may decide for the agent ada only, in /srv/shop, up to medium risk
@@ -239,7 +239,7 @@ func TestTheBrokerEndsALease(t *testing.T) {
 	ann, bob := env.Ann(), env.Bob()
 	env.True(ann.Does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	env.False(bob.Does(schemas.PresenceLock, "S", "phone", "web").Granted)
-	for range 3 { // together longer than one lease, because each renewal starts a new lease
+	for range 3 { // longer than one lease in total: each renewal must start a new lease
 		env.Passed(time.Now().Add(2200 * time.Millisecond))
 		env.True(ann.Does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
 	}

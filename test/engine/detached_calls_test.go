@@ -35,7 +35,7 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 	other := rig.Deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	env.Agent("ada").Asks(other)
-	env.Agent("ben").Asks(rig.Deploy("T", "elsewhere")) // the approval covers neither this call nor the other one
+	env.Agent("ben").Asks(rig.Deploy("T", "elsewhere")) // the approval covers neither this session nor the input above
 
 	d = ada.Gets(rig.Deploy("S", "second"))
 	env.Equal(schemas.Allowed, d.Outcome)
@@ -57,7 +57,8 @@ func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "first")).Outcome)
 	ada.Asks(rig.Deploy("S", "second"))
 
-	// If no approver has answered yet, the request is no longer detached.
+	// If no approver has answered before the agent asks again, the request is no longer
+	// detached.
 	other := rig.Deploy("S", "other")
 	other.ActionDetails = []byte(`{"to":"staging"}`)
 	ada.Detaches(other)
@@ -69,8 +70,8 @@ func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 	waits.Ends(schemas.Allowed)
 }
 
-// A call is allowed after its agent has stopped waiting, and before the agent's detach
-// reaches nod: the approval lets the same call through once, like one after the detach.
+// A call is allowed after its agent has stopped waiting, and before the agent's detach reaches
+// nod: the approval lets the same call through once, just as if the detach had come first.
 func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
@@ -148,8 +149,8 @@ func TestADeniedOrRevokedDetachedCallLeavesNoApproval(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "third"))
 }
 
-// A host reports that it has gone on: the matching requests about which it also asked its
-// own user are withdrawn, and no other request.
+// A host reports that it needs no answer any more, for example because its own user gave one.
+// Only matching requests about which the host also asked its user are withdrawn.
 func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -188,8 +189,8 @@ func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 	env.WithinDuration(time.Now(), plain.Hears().DecidedAt, time.Minute)
 }
 
-// An agent still waits for a detached request whose approval another request has used: it
-// gets CONFLICT, and stops waiting.
+// An agent still waits for a detached request whose approval another request has used: the
+// agent gets CONFLICT and stops waiting.
 func TestAnApprovalThatAnotherUsedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

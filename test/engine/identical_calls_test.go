@@ -74,9 +74,9 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	again, err := env.Ann().SaysOf(first, "allow_once", 2) // the same answer arrives twice
 	env.NoError(err)
 	env.Equal(d, again)
-	_, err = env.Bob().SaysOf(first, "reject_once", 3) // another person, too late
+	_, err = env.Bob().SaysOf(first, "reject_once", 3) // another person's answer, too late
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
-	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the same answer, about one call more
+	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the same answer, but for three calls instead of two
 	env.Refusal(err, schemas.CodeConflict)
 	env.Ann().Denies(third)
 	third.Ends(schemas.Denied)
@@ -250,7 +250,7 @@ func TestTheNewerWordAboutACallCounts(t *testing.T) {
 	env.Ann().Denies(first)
 	env.Equal(schemas.Denied, ada.Gets(rig.Deploy("S", "again")).Outcome)
 	env.Bob().Allows(second)
-	env.Soon("the outbox has handled all changes", env.OutboxIdle) // the outbox stores the denial's effects again
+	env.Soon("the outbox has handled all changes", env.OutboxIdle) // it handles the denial once more, and must not restore it
 	fourth := ada.Asks(rig.Deploy("S", "fourth"))
 
 	env.Ann().Denies(third)
@@ -260,7 +260,8 @@ func TestTheNewerWordAboutACallCounts(t *testing.T) {
 	env.Equal(schemas.Allowed, ada.Gets(rig.Deploy("S", "fifth")).Outcome, "the approval that was given while no call waited counts")
 }
 
-// A question is shown when its turn comes, even if it changes at that moment.
+// If phones show one question of a session at a time, the next question is shown at its turn,
+// even if a call joins it at that moment.
 func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, oneAtATime)
@@ -289,7 +290,7 @@ func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
 	}
 }
 
-// A question that could not be delivered to a phone does not hold back the next one.
+// A question that could not be delivered to a phone does not hold back the next question.
 func TestAQuestionThatCouldNotBeShownHoldsBackNone(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, oneAtATime)

@@ -145,11 +145,11 @@ func TestARequestWithoutAnApproverIsUndeliverable(t *testing.T) {
 	env.Apply(`{}`)
 	ada.Refused(rig.Deploy("S", "1"), schemas.CodeUndeliverable)
 
-	// The only route is a carrier, and no worker of it runs.
+	// The only route is a carrier, and no worker of this carrier runs.
 	env.Apply(`{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "tg", "user_id": "1"}]}]}}`)
 	env.Contains(ada.Refused(rig.Deploy("S", "1"), schemas.CodeUndeliverable).Message, "nod connector")
 	env.NothingStored()
-	// Once a worker runs, the same id can be asked.
+	// Once a worker runs, a request with the same id is accepted.
 	env.Registers("tg", "w1", false)
 	ada.Asks(rig.Deploy("S", "1"))
 	env.Registers("tg", "w1", true)
@@ -183,7 +183,7 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 		return m
 	}
 	for name, c := range map[string]struct {
-		subject string // after nod.v1.request.ada.
+		subject string // the part of the subject after "nod.v1.request.ada."
 		message any
 		field   string
 	}{
@@ -252,7 +252,7 @@ func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
 		env.Equal(schemas.Allowed, d.Outcome)
 	}
 	env.Agent("ada").Withdraws("S", "after0")
-	_, err = env.Agent("ben").Sends(rig.Lookup("T", "1"), false) // with the reply, ben's connection has received all earlier messages
+	_, err = env.Agent("ben").Sends(rig.Lookup("T", "1"), false) // once this reply has come, ben's connection has received all earlier messages
 	env.NoError(err)
 	for len(heard) > 0 {
 		t.Error(<-heard)

@@ -40,7 +40,8 @@ func TestTheLogIsKeptAsTheSettingsSay(t *testing.T) {
 }
 
 // The oldest entries are removed once the log is larger than its limit. If the server has no
-// room for a size limit, the limit is refused, and the log keeps its earlier size limit.
+// room for a new size limit, it refuses that limit: the log keeps its earlier size limit, and
+// gets only the new age limit.
 func TestTheOldestOfTheLogGo(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })

@@ -64,7 +64,8 @@ func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
 		fresh  schemas.Request
 		act    func(*rig.Env, *rig.Question) (schemas.Decision, error)
 	}{
-		// A single call without retries: the approver must not get a failure first.
+		// The answer is sent once, without a client's retries: the first reply must be the
+		// decision.
 		"an answer": {"PUB $KV.pending_permissions.S.1 ", rig.Deploy("S", "1"), func(e *rig.Env, q *rig.Question) (d schemas.Decision, err error) {
 			a := e.Ann().AnswerTo(q, "allow_once")
 			a.Type = schemas.TypeAnswer

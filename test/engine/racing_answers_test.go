@@ -22,9 +22,9 @@ type told struct {
 	err      error
 }
 
-// race sends at the same time an allow and a denial by each of two approvers, and a
-// withdrawal by the agent. It returns the result of each, and the decision that the waiting
-// agent gets. If the request was decided at once, it returns only the latter.
+// race sends at the same time an allow and a denial by each of two approvers, and a withdrawal
+// by the agent. It returns the result of each, and the decision that the waiting agent gets.
+// If the request was decided at once, it returns only that decision.
 func race(env *rig.Env, q *rig.Question) []told {
 	ann, bob, ada := env.Ann(), env.Bob(), env.Agent("ada")
 	says := func(p *rig.Person, outcome schemas.Outcome, option string) func() told {
@@ -137,8 +137,9 @@ func TestOneWinner(t *testing.T) {
 				return
 			}
 			q := &rig.Question{OpenRequest: asked, Agent: ada}
-			// The parties meet shortly before or after the deadline. Every fourth request
-			// meets well before it, so that on a slow machine the deadline does not win all.
+			// The answers and the withdrawal are sent shortly before or after the deadline.
+			// For every fourth request they are sent well before it, so that on a slow machine
+			// not all requests time out.
 			meet := rand.N(200*time.Millisecond) - 160*time.Millisecond
 			if i%4 == 0 {
 				meet = -rand.N(time.Second)

@@ -20,7 +20,7 @@ func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	env.Timeout("S", time.Hour)
 	first := ada.Asks(rig.Deploy("S", "1"))
 	armed := env.Timer("S.1")
-	env.Timeout("S", 2*time.Hour) // a new deadline would differ
+	env.Timeout("S", 2*time.Hour) // so that a newly computed deadline would differ
 	env.Ann().Does(schemas.PresenceLock, "S", "laptop", "terminal")
 
 	again := ada.Asks(rig.Deploy("S", "1"))
@@ -59,7 +59,7 @@ func TestALostTimerIsArmedByTheSweep(t *testing.T) {
 	env.Timeout("S", 8*time.Second)
 	q := ada.Asks(rig.Deploy("S", "1"))
 	env.LoseTimer("S.1")
-	env.Engine(engine.Options{}) // a starting engine sweeps
+	env.Engine(engine.Options{}) // an engine that starts sweeps the records
 	env.Soon("the sweep arms the timer", func() bool { return len(env.Armed()) == 1 })
 	q.Ends(schemas.TimedOut)
 }
@@ -77,8 +77,8 @@ func TestTheSweepEndsWhatExpiredWhileNobodyWasThere(t *testing.T) {
 	q.Ends(schemas.TimedOut)
 }
 
-// An earlier try has armed the request's timer, and has not stored the record. When the
-// request is sent again, that timer is replaced before the agent gets its receipt.
+// An earlier attempt to store the request has armed its timer, but has not stored its record.
+// When the request is sent again, that timer is replaced before the agent gets its receipt.
 func TestATimerArmedTooLateIsOverwrittenBeforeTheReceipt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -104,10 +104,10 @@ func TestATimerArmedForSomethingElseIsArmedAgain(t *testing.T) {
 	env.Timeout("S", 5*time.Second)
 	early := schemas.Event{At: time.Now().Add(-time.Second).UTC(), Kind: schemas.EventEscalate}
 	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
-	env.Arms("S.1", early) // fires at once
+	env.Arms("S.1", early) // in the past, so the timer fires at once
 	env.Soon("the timer is armed again", func() bool {
 		entry := env.Stored("S.1")
-		armed, err := env.Store.Records.Armed(env.Ctx, &entry) // for a moment there is no timer
+		armed, err := env.Store.Records.Armed(env.Ctx, &entry) // an error means that the fired timer is not replaced yet
 		return err == nil && armed.At.Equal(q.Receipt.Deadline) && armed.Kind == schemas.EventDeadline
 	})
 	env.Nil(env.Stored("S.1").Record.Decision, "a timer of another event ended the request")

@@ -180,7 +180,7 @@ func TestACPToldToStop(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			require.NoError(t, write.Close())
 			id := m.Pending(session)
-			cmd.Stdout = read // the editor's end of the pipe, for stop
+			cmd.Stdout = read // the end of the pipe that the editor reads; stop closes it
 			require.NoError(t, stop(&acpRun{cmd: cmd}))
 			_ = cmd.Wait() // fails, because a signal stops the agent
 			assert.NotZero(t, cmd.ProcessState.ExitCode())

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// hostCall returns a request about which the host asks its own user at the same time.
+// hostCall returns a request about which the host also asks its own user, at the terminal.
 func hostCall(id, to string) schemas.Request {
 	r := rig.Deploy("S", id)
 	r.HostAsks, r.ActionDetails = true, []byte(`{"to":"`+to+`"}`)
@@ -62,9 +62,9 @@ func asked(e *rig.Env, q *rig.Question) time.Time {
 	return time.Now()
 }
 
-// A user allows a call at the terminal, and an approver denies it through nod while it runs. The
-// decision stays, and the record gets an aftermath, once: the call ran. The aftermath is logged,
-// shown to viewers and on the channel, and named in the errors for later answers.
+// A user allows a call at the terminal, and an approver denies it through nod while it runs.
+// The decision stays, and the record gets one aftermath: the call ran. The aftermath is
+// logged, shown to viewers and on the channel, and part of the errors for later answers.
 func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
@@ -72,7 +72,7 @@ func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 	ada, ann := env.Agent("ada"), env.Ann()
 	q := ada.Asks(hostCall("1", "a"))
 	began := asked(env, q)
-	env.Passed(began.Add(time.Second)) // a report that is up to 1 s late still puts the call's start before the denial
+	env.Passed(began.Add(time.Second)) // so that even a report that comes 1 s late puts the call's start before the denial
 	ann.Denies(q)
 	denied := q.Ends(schemas.Denied)
 
@@ -116,8 +116,8 @@ func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
 }
 
 // If a call runs while its request is pending, the request is withdrawn and gets the aftermath
-// that the call ran. If the host only goes on without the call, the request is withdrawn and
-// gets no aftermath.
+// that the call ran. If the host reports only that it continues without the call, the request
+// is withdrawn and gets no aftermath.
 func TestACallThatRanWhileItWasOpen(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

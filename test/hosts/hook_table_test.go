@@ -92,7 +92,7 @@ func (h *hooked) isDenied(reason, stderr string) {
 	h.ends(strings.Replace(h.gate.deny, "REASON", reason, 1), stderr)
 }
 
-// gates has every event for which a host in hook.Hosts waits, and no other event.
+// gates returns every event for which a host in hook.Hosts waits, and no other event.
 func TestTheTableOfGatesIsWhole(t *testing.T) {
 	known := gates()
 	for _, host := range hook.Hosts() {

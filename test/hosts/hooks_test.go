@@ -145,7 +145,7 @@ func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
 }
 
 // TestInstallAsksClaudeCodeForItsVersion: nod install adds the hook for an event only if the
-// installed version of Claude Code knows the event.
+// installed version of Claude Code has that event.
 func TestInstallAsksClaudeCodeForItsVersion(t *testing.T) {
 	m := rig.NewMachine(t)
 	for version, known := range map[string]bool{"2.1.329 (Claude Code)": true, "2.1.9 (Claude Code)": false, "no version": false} {

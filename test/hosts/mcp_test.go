@@ -38,8 +38,8 @@ type mcpServer struct {
 	}
 }
 
-// mcpOver starts nod mcp, and connects a client to its standard streams that speaks this version
-// of the protocol.
+// mcpOver starts nod mcp and connects a client to its standard streams. The client speaks this
+// version of the protocol.
 func mcpOver(m *rig.Machine, version string, args ...string) *mcpServer {
 	s := &mcpServer{Machine: m, cmd: m.Command(append([]string{"-v", "mcp"}, args...)...)}
 	stdin, err := s.cmd.StdinPipe()
@@ -161,7 +161,7 @@ func TestMCPWithdrawsWhenItsHostGoes(t *testing.T) {
 	}
 }
 
-// key is an HTTP transport that adds a bearer token, the key, and a session to each request.
+// key is an HTTP transport that adds the key, as bearer token, and a session to each request.
 type key string
 
 func (k key) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -216,7 +216,7 @@ func TestMCPOverHTTP(t *testing.T) {
 			require.NoError(t, server.Wait())
 		}
 		_, stderr, code = m.Run("deny", "open-"+version)
-		require.Equal(t, version == "2026-07-28", code != 0, stderr) // with this version the request was withdrawn above
+		require.Equal(t, version == "2026-07-28", code != 0, stderr) // when the server got SIGTERM, it withdrew the request
 		require.NoError(t, client.Close())
 	}
 }

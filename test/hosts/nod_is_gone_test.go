@@ -19,7 +19,7 @@ import (
 )
 
 // TestCodexAppServerWhenNodIsGone: if nod has ended, Codex's next request does not wait for
-// nod: as --on-unavailable says, the client is asked or the request is declined.
+// nod. Depending on --on-unavailable, the client is asked or the request is declined.
 func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 	const asks = `{"id":ID,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
 	first, second := strings.Replace(asks, "ID", "1", 1), strings.Replace(asks, "ID", "2", 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// somebodyThere starts nod, and makes Ann hold the lock of session S at the terminal. For
-// such a session, phones are notified after the given number of seconds.
+// somebodyThere starts nod, and makes Ann hold the input lock of session S at the terminal.
+// For such a session, phones are notified after the given number of seconds.
 func somebodyThere(t *testing.T, seconds string) (*rig.Env, *rig.Ledger) {
 	env := rig.Start(t, func(s *rig.Setup) {
 		s.Engines = 2

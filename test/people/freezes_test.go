@@ -97,7 +97,7 @@ func sure(p *rig.Person, frozen schemas.FreezeState, from schemas.From) {
 // engine reports it.
 func TestAFreezeNamesWhoHasNotHeardOfIt(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 4 }) // few calls reach the engine that cannot answer
+	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 4 }) // so few calls reach the engine that cannot answer
 	w := env.Wire()
 	deaf := env.Dial(roles.ID{Role: roles.EngineStore}, w.URL)
 	env.Wires = append(env.Wires, deaf.Close)
@@ -263,7 +263,7 @@ func TestSettingsDoNotThaw(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 	_, err = env.Ann().Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
 	env.Refusal(err, schemas.CodeForbidden)
-	env.Apply(strings.Replace(withAPhone, "Lookup", "Look", 1)) // anything else may change
+	env.Apply(strings.Replace(withAPhone, "Lookup", "Look", 1)) // settings other than approvers may change
 
 	_, err = env.Person("tg", "7").Thaw(env.Ctx, schemas.FreezeRequest{From: schemas.From{UserID: "7"}})
 	env.NoError(err)
@@ -317,6 +317,6 @@ func TestAThawNeedsAnApproverOfEverything(t *testing.T) {
 	env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "Bob may freeze and not thaw")
 	_, err = env.Person("tg", "8").Thaw(env.Ctx, schemas.FreezeRequest{From: schemas.From{UserID: "8"}})
 	env.Refusal(err, schemas.CodeForbidden)
-	_, err = env.Ann().Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann()}) // no phone could thaw here, so the terminal may
+	_, err = env.Ann().Thaw(env.Ctx, schemas.FreezeRequest{From: rig.Ann()}) // no approver of everything has a phone, so the terminal may thaw
 	env.NoError(err)
 }

@@ -26,15 +26,15 @@ func presses(p *rig.Pane, key, text string) {
 	pressesAgain(p, 3*time.Second, key, text)
 }
 
-// pressesOnce does the same for a key whose second press has another effect. It presses the
-// key again only after rig.Patience, when the inbox must have ignored the first press.
+// pressesOnce is presses for a key whose second press has another effect. It presses the key
+// again only after rig.Patience, when the inbox must have ignored the first press.
 func pressesOnce(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, rig.Patience, key, text)
 }
 
-// pressesAgain presses a key, and presses it again if the screen does not show text within
-// after. It waits 600 ms before each press, because the inbox ignores keys for a moment
+// pressesAgain presses a key, and presses it again if the screen does not show text within the
+// time after. It waits 600 ms before each press, because the inbox ignores keys for a moment
 // after a change.
 func pressesAgain(p *rig.Pane, after time.Duration, key, text string) {
 	p.T.Helper()
@@ -147,7 +147,7 @@ func TestTheInboxShowsAllOfWhatItAllows(t *testing.T) {
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
-		also          *strings.Replacer // marks the characters that terminals draw differently
+		also          *strings.Replacer // writes as marks the characters that a terminal would show combined; nil if there are none
 	}{
 		"long":   {strings.Repeat("echo 0123456789; ", 5_882) + "rm -rf /", 120, 40, nil},
 		"bidi":   {"echo \u202e; rm -rf / #\u2066 ok\u2069 שלום \x1b[2J\x1b[8m hidden \x1b[0m" + strings.Repeat(" go", 60), 40, 20, nil},
@@ -196,7 +196,7 @@ func read(p *rig.Pane) (rows []string) {
 				return false
 			}
 			screen = strings.Split(text, "\n")
-			from, _ = strconv.Atoi(found[1]) // they are digits
+			from, _ = strconv.Atoi(found[1]) // cannot fail: the text is digits
 			to, _ = strconv.Atoi(found[2])
 			of, _ = strconv.Atoi(found[3])
 			return to > len(rows)

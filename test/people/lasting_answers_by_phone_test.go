@@ -18,12 +18,12 @@ func (p *phone) runs(id, command string) *waiting {
 		"--input", `{"command":"`+command+`","cwd":"/app"}`)}
 	w.Stdout, w.Stderr = &w.out, &w.errs
 	require.NoError(p.T, w.Start())
-	p.T.Cleanup(func() { _ = w.Process.Kill() }) // it may have ended
+	p.T.Cleanup(func() { _ = w.Process.Kill() }) // the process may have ended
 	return w
 }
 
-// steps presses the button label under a question, and waits until the question has the
-// button next, which belongs to the next step.
+// steps presses a button under a question by its label, and waits until the question has the
+// button of the next step, whose label is next.
 func (p *phone) steps(id, label, next string) {
 	p.press(p.question(id), label)
 	require.Eventually(p.T, func() bool {

@@ -24,7 +24,7 @@ func TestALoginLinkFromThePhoneWorksOnce(t *testing.T) {
 	env.NoError(err)
 	env.Equal("https://nod.example.com", p.URL)
 	_, err = tg.RedeemLoginCode(env.Ctx, p.Code)
-	env.Refusal(err, schemas.CodeValidation) // only the web connector redeems codes
+	env.Refusal(err, schemas.CodeValidation) // only the web connector redeems login codes
 	user, err := web.RedeemLoginCode(env.Ctx, p.Code)
 	env.NoError(err)
 	env.Equal("ann", user)
@@ -41,8 +41,8 @@ func TestALoginLinkFromThePhoneWorksOnce(t *testing.T) {
 	env.Refusal(err, schemas.CodeValidation)
 }
 
-// If several clients spend the same code of the inbox at the same time, exactly one of them
-// succeeds, and the code stays spent.
+// If several clients use the same login code of the inbox at the same time, exactly one of
+// them succeeds, and the code cannot be used again.
 func TestACodeIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -76,5 +76,5 @@ func TestACodeIsSpentOnce(t *testing.T) {
 	_, err = web.SpendLoginCode(env.Ctx, "for ever", time.Now().Add(1000*time.Hour))
 	env.Refusal(err, schemas.CodeValidation)
 	_, err = tg.SpendLoginCode(env.Ctx, "code", until)
-	env.Refusal(err, schemas.CodeValidation) // only the web connector spends codes
+	env.Refusal(err, schemas.CodeValidation) // only the web connector may use up a login code
 }

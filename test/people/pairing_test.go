@@ -69,7 +69,7 @@ func TestPairingATelephone(t *testing.T) {
 	require.Contains(t, stderr, "is no approver")
 }
 
-// A pairing code is valid for one user only, and not after five wrong codes.
+// A pairing code is valid for one user only. After five wrong codes it is no longer valid.
 func TestACodeCountsOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -43,8 +43,8 @@ func (c *chat) call(id string) (returns func()) {
 	}
 }
 
-// on returns a carrier through which one worker uses the chat. before and after run before
-// and after each send of this worker.
+// on returns a carrier through which one worker uses the chat. The functions before and after
+// are called before and after each send of this worker.
 func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
 	return &line{c, before, after, nil}
 }
@@ -178,7 +178,7 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")
-	before := func(p schemas.Prompt) { // stores a newer version while this one is sent
+	before := func(p schemas.Prompt) { // stores a newer version of the request while a version is being sent
 		env.NoError(ada.Asker.Detach(env.Ctx, p.SessionID, p.PendingID, "the host waits no longer"))
 		env.Soon("the change is queued", env.OutboxIdle)
 	}
@@ -321,7 +321,7 @@ func TestAnOutcomeWhoseQuestionNobodyCanEdit(t *testing.T) {
 func TestWhatIsDecidedBeforeItIsShownIsNotShown(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
-	startWorker(env, tg.on(nil, nil)).stop() // registers the connector
+	startWorker(env, tg.on(nil, nil)).stop() // a worker that starts registers the connector
 	q := env.Agent("ada").Asks(rig.Deploy("S", "q"))
 	env.Soon("it is queued", env.OutboxIdle)
 	env.Ann().Denies(q)
@@ -331,8 +331,9 @@ func TestWhatIsDecidedBeforeItIsShownIsNotShown(t *testing.T) {
 	env.Empty(tg.sent("q"))
 }
 
-// A worker is held up, and another worker sends the prompt again. Both messages show the
-// outcome, whether the request is decided before or after the first worker continues.
+// A worker is delayed after it has sent a prompt, and another worker sends the prompt again.
+// Both messages show the outcome, whether the request is decided before or after the first
+// worker continues.
 func TestAWorkerThatComesBackLate(t *testing.T) {
 	t.Parallel()
 	for _, decided := range []string{"afterwards", "before"} {
@@ -344,7 +345,7 @@ func TestAWorkerThatComesBackLate(t *testing.T) {
 			wire := env.Wire()
 			workerOn(env, wire.URL, tg.on(nil, func(schemas.Prompt) {
 				once.Do(func() {
-					wire.LoseAll("+WPI", "nod.v1.shown.") // it cannot renew its claim or report progress
+					wire.LoseAll("+WPI", "nod.v1.shown.") // this worker cannot renew its claim or report progress
 					close(sent)
 					<-returns
 					wire.LoseAll()
@@ -390,7 +391,7 @@ func TestAWorkerSettlesWhatWasLeftBehind(t *testing.T) {
 	q, _ := mortal(env, tg, deaths["after it was sent"], func() *rig.Question { return ada.Asks(rig.Deploy("S", "dead")) })
 	env.Ann().Denies(q)
 	loseQueue(env)
-	env.Passed(time.Now().Add(time.Second)) // its claim has expired
+	env.Passed(time.Now().Add(time.Second)) // the dead worker's claim has expired
 
 	w := startWorker(env, tg.on(nil, nil))
 	env.Soon("a message follows", func() bool { return len(tg.sent("dead")) == 2 && tg.about("dead")[1].Decision != nil })

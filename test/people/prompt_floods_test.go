@@ -120,8 +120,8 @@ func TestWhatWasHeldBackIsNotCarried(t *testing.T) {
 	env.Error(err, "nothing was queued for it")
 }
 
-// A session that floods a chat delays the question of another session by at most two of its
-// own questions.
+// If a session floods a chat, at most two of its questions are shown before a question of
+// another session.
 func TestOneSessionsFloodDelaysNoOthersQuestion(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phonesShown(0, 1)), &chat{}

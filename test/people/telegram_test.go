@@ -34,8 +34,8 @@ type phone struct {
 	*telegramtest.Server
 }
 
-// newPhone makes a phone. where is the part of the settings that names the token; DIR in
-// where stands for the data directory.
+// newPhone makes a phone. The parameter where is the part of connectors.telegram in the
+// settings that names the token's file or variable; DIR in it stands for the data directory.
 func newPhone(t *testing.T, where string) *phone {
 	p := &phone{rig.NewMachine(t), telegramtest.New(botToken)}
 	p.Start(annOnTG)
@@ -51,7 +51,7 @@ func newPhone(t *testing.T, where string) *phone {
 	return p
 }
 
-// settings writes settings.json. For where see newPhone.
+// settings writes settings.json. See newPhone for the parameter where.
 func (p *phone) settings(where string) {
 	p.write("settings.json", fmt.Sprintf(`{
 		"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "telegram", "user_id": "%d"}]}]},
@@ -74,13 +74,13 @@ func (p *phone) asks(id string) *waiting {
 	w := &waiting{Cmd: p.Command(rig.Ask("phone", id)...)}
 	w.Stdout, w.Stderr = &w.out, &w.errs
 	require.NoError(p.T, w.Start())
-	p.T.Cleanup(func() { _ = w.Process.Kill() }) // it may have ended
+	p.T.Cleanup(func() { _ = w.Process.Kill() }) // the process may have ended
 	return w
 }
 
 // hears waits until nod ask ends, and returns the decision that it printed.
 func (p *phone) hears(w *waiting) schemas.Decision {
-	_ = w.Wait() // its exit code is the outcome
+	_ = w.Wait() // an error states only the exit code
 	var d schemas.Decision
 	require.NoError(p.T, json.Unmarshal(w.out.Bytes(), &d), w.errs.String())
 	return d
@@ -282,7 +282,7 @@ func (p *phone) worker() (stop func()) {
 	c.Stderr = &errs
 	require.NoError(p.T, c.Start())
 	stop = func() {
-		_ = c.Process.Kill() // it may have ended
+		_ = c.Process.Kill() // the process may have ended
 		_ = c.Wait()
 		require.NotContains(p.T, errs.String(), "secretsecret")
 	}
@@ -351,7 +351,7 @@ func TestADenialIsUndoneOnThePhone(t *testing.T) {
 	p.toasted("Nothing changed: it has already ended (revoked by Ann).")
 }
 
-// change replaces the setting name, whose value must be 0, by text in settings.json.
+// change replaces the text "NAME": 0 in settings.json, where NAME is the setting's name.
 func (p *phone) change(name, text string) {
 	path := filepath.Join(p.Dir, "settings.json")
 	was, err := os.ReadFile(path)

@@ -41,7 +41,7 @@ func TestLoginLinksAreForTheInboxThatRuns(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, login("--login-key", filepath.Join(m.Dir, "web", "key")))
 }
 
-// gateway starts an inbox as a process, and returns its URL and its login token.
+// gateway starts a process that serves the web inbox, and returns its URL and its login token.
 func gateway(m *rig.Machine, key string) (url, token string) {
 	m.T.Helper()
 	c := m.Command("connector", "web", "--http", "127.0.0.1:0", "--login-key", key)
@@ -62,7 +62,8 @@ func gateway(m *rig.Machine, key string) (url, token string) {
 	return "", ""
 }
 
-// Gateways that share a login key accept each other's login links, each link once.
+// Processes that serve the web inbox with the same login key accept each other's login links,
+// each link once.
 func TestGatewaysShareTheKeyOfLogins(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -67,8 +67,8 @@ func TestConfirmationsForRiskyCalls(t *testing.T) {
 	}
 }
 
-// If rules for two risks name different code words, the one for the higher risk counts,
-// and a thaw needs that one too.
+// If rules for two risks name different code words, the code word for the higher risk counts,
+// for a thaw too.
 func TestTheCodeWordOfTheHighestRisk(t *testing.T) {
 	t.Parallel()
 	plain, strong := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "strong")

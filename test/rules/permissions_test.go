@@ -224,7 +224,7 @@ func TestASessionSharesWhatItHolds(t *testing.T) {
 		Type: schemas.TypeShare, SessionID: "helper", AgentID: "third", Permissions: []string{"@read:" + dir + "/in/sub"}, Reason: "and so on",
 	}, &g))
 	env.Equal("helper", g.Grants[0].By.Name)
-	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // and, with it, all grants shared from it
+	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // this also revokes all grants shared from it
 	ada.Asks(file("Write", "helper", dir+"/in/x")).Drop()
 	grants, err := env.Owner().Grants(env.Ctx, "")
 	env.NoError(err)
@@ -269,8 +269,8 @@ func TestAGateNamesWhatIsMissingAndTellsTheSession(t *testing.T) {
 	env.Equal(`Cron gate permissions not allowed for "nightly" (7): @read:/a, nonsense. The gate check was skipped and the task ran anyway.`, rig.Next(env, heard).Text)
 }
 
-// While no approver can be reached, asking for a permission again still returns its
-// receipt or decision; a new request is refused.
+// While no approver can be reached, sending a permission request again still returns the
+// request's receipt or decision; a new request is refused.
 func TestAPermissionThatIsAskedForAgainWhileNobodyCanBeShownIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

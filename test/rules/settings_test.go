@@ -73,8 +73,8 @@ func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
 		`{"approvers":`: "not JSON",
 		`[]`:            "not a JSON object",
 	} {
-		// nod refuses these settings both from the owner's command, which can send JSON only,
-		// and when nod up applies them at its start.
+		// nod refuses these settings from the owner's command, which can send only JSON, and
+		// also when nod up applies them at its start.
 		if !strings.HasPrefix(path, "not JSON") {
 			_, err := env.Owner().ApplySettings(env.Ctx, []byte(settings))
 			env.Contains(env.Refusal(err, schemas.CodeValidation).Message, strings.TrimPrefix(path, "not a JSON object"), settings)
@@ -95,7 +95,7 @@ func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
 	env.Agent("ada").Asks(rig.Deploy("S", ""))
 }
 
-// Engines do not apply invalid settings that were written to the store without their checks.
+// Engines do not apply invalid settings that were written to the store without being checked.
 func TestStoredSettingsThatAreNotValidAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -45,8 +45,9 @@ func ended(e *rig.Env) map[string]bool {
 	return all
 }
 
-// A grant is revoked while an engine shares it, and the revoke looks for shared grants before
-// the new one is stored: then the other session does not have the new grant either.
+// A grant is revoked while an engine shares it with another session, and the revoke looks for
+// shared grants before the new grant is stored. The other session still does not get the
+// grant.
 func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
@@ -78,8 +79,8 @@ func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 	ada.Asks(rig.Permission("helper", "", "r", "@network")).Drop()
 }
 
-// An interrupted revoke takes effect for all grants shared from the revoked one, and the next
-// revoke completes it.
+// If a revoke is interrupted, the grants shared from the revoked grant end nevertheless. The
+// next revoke of that grant completes the interrupted one.
 func TestARevokeThatWasCutShortIsObeyedAndFinished(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))

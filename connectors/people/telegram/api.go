@@ -33,7 +33,8 @@ const (
 	maxReply = 16 << 20
 )
 
-// api calls the methods of the Bot API. Every address contains the token; no error does.
+// api calls the methods of the Bot API. Every address that it calls contains the bot's token;
+// its errors do not.
 type api struct {
 	client *http.Client
 	base   string // without a trailing slash

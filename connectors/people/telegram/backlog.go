@@ -10,12 +10,13 @@ const (
 	// drainedFor is the time for which the backlog counts as empty after nod has received
 	// all updates. nod polls again before this time is over.
 	drainedFor = pollFor + callTimeout
-	// leap is the least difference between the wall clock and the time this machine ran
-	// that counts as sleep. A smaller difference is a correction of the clock.
+	// leap is the least difference between the wall clock's advance and this machine's running
+	// time that counts as sleep. A smaller difference counts as a correction of the clock.
 	leap = 2 * time.Second
-	// holdFor is the longest time for which an expiry is held back while Telegram can be
-	// reached. The expiry is then shown even if nod has not received an earlier press; the
-	// request has expired nevertheless. holdPause is the time between two tries.
+	// holdFor is the longest time for which nod, while it can reach Telegram, does not yet
+	// show that a request expired, because a press from before the deadline may still arrive.
+	// After that time the expiry is shown anyway. holdPause is the time between two attempts
+	// to show it.
 	holdFor   = 5 * time.Minute
 	holdPause = 2 * time.Second
 )
@@ -32,18 +33,18 @@ func (m moment) slept(now moment) bool {
 	return (now.wall.Sub(m.wall) - (now.ran - m.ran)).Abs() >= leap
 }
 
-// recentAt reports whether a fact of moment m still counts at now: less than drainedFor has
-// passed on the wall clock, and this machine has not slept in between.
+// recentAt reports whether an observation made at m still holds at now: less than drainedFor
+// has passed on the wall clock, and this machine has not slept in between.
 func (m moment) recentAt(now moment) bool { return now.wall.Sub(m.wall) < drainedFor && !m.slept(now) }
 
-// backlog tracks whether Telegram may hold updates that nod has not received, such as
-// presses from the time when this machine slept. While Telegram may hold some, expiries are
-// held back. A new backlog assumes that it does.
+// backlog tracks whether Telegram may hold updates that nod has not received, such as presses
+// from the time when this machine slept. While Telegram may hold some, nod does not show that
+// a request expired. A new backlog assumes that Telegram holds updates.
 type backlog struct {
 	mu    sync.Mutex
 	clock func() moment
 	last  moment // when Telegram last held no update; zero if unknown
-	held  moment // when the first expiry was held back; zero if none is
+	held  moment // when nod began to delay expiries; zero if it delays none
 }
 
 func newBacklog() *backlog {
@@ -94,8 +95,8 @@ func (b *backlog) drained(askedAt moment) bool {
 	return true
 }
 
-// forget marks the backlog as unknown; Run calls it when it ends. If Telegram could not be
-// reached, the time for which expiries are held back starts over.
+// forget records that Telegram may hold updates; Run calls forget when Run ends. If Telegram
+// could not be reached, the limit holdFor starts over.
 func (b *backlog) forget(unreached bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +106,8 @@ func (b *backlog) forget(unreached bool) {
 	}
 }
 
-// holdsExpiry reports whether an expiry must wait.
+// holdsExpiry reports whether nod must not yet show that a request expired. The first call
+// that returns true starts the limit holdFor.
 func (b *backlog) holdsExpiry() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Expiries are held back until nod knows that it has received all updates that waited.
+// nod does not show that a request expired until it has received all updates that Telegram
+// held.
 func TestTheBacklogHoldsExpiries(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after func(*backlog) // run before and after Telegram reports that no update waits
@@ -39,7 +40,8 @@ func TestTheBacklogHoldsExpiries(t *testing.T) {
 	}
 }
 
-// An expiry is held back for at most holdFor, unless Telegram cannot be reached.
+// nod delays the message that a request expired by at most holdFor, unless it cannot reach
+// Telegram.
 func TestTheBacklogHoldsNothingForEver(t *testing.T) {
 	b := newBacklog()
 	for range 10 {

@@ -44,7 +44,7 @@ func callback(p *schemas.Prompt, action string) string {
 // data returns the content as text of at most 64 bytes: "v1:", 43 bytes of digest, ":", an
 // action of at most 11 bytes, and 6 bytes for the number of calls.
 func (b buttonData) data() string {
-	sum, _ := hex.DecodeString(b.digest) // from the engine; if it is not hexadecimal, it matches nothing
+	sum, _ := hex.DecodeString(b.digest) // the engine made the digest; if it is not hexadecimal, the button fits no request
 	data := "v1:" + base64.RawURLEncoding.EncodeToString(sum) + ":" + b.action
 	if b.waiters > 1 {
 		data += "." + strconv.Itoa(b.waiters)
@@ -90,7 +90,7 @@ func buttons(p *schemas.Prompt) *keyboard {
 // its session.
 func allowLabel(p *schemas.Prompt) string {
 	switch {
-	case p.Request.Kind == schemas.KindPermission: // the message's text has the duration
+	case p.Request.Kind == schemas.KindPermission: // the message states how long the permission lasts
 		return "✅ Allow in this session"
 	case people.Times(p) != "":
 		return "✅ Allow once " + people.Times(p)

@@ -84,7 +84,7 @@ func (h *handler) handleCodeWord(ctx context.Context, m *message, say func(strin
 		if kept != "" {
 			tell("It is allowed.")
 		}
-		return nil // the question's message shows the outcome
+		return nil // no reply is needed: the question's message shows the outcome
 	case errors.As(err, &e) && e.Code == schemas.CodeForbidden && p.Decision == nil:
 		tell("Nothing changed: that was not the code word, or you may not allow this here.")
 		return nil

@@ -67,7 +67,8 @@ func TestAgainstAServerThatOthersWrote(t *testing.T) {
 	w.Contains(fmt.Sprint(seen.Result), "Withdrawn: the agent stopped waiting")
 }
 
-// serveForeign installs and starts the server from npm, and returns its address.
+// serveForeign installs and starts another project's test server from npm, and returns its
+// address.
 func serveForeign(t *testing.T) (base string) {
 	dir := t.TempDir()
 	out, err := exec.Command("npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "telegram-test-api@4.2.1").CombinedOutput()
@@ -83,7 +84,7 @@ func serveForeign(t *testing.T) (base string) {
 	node.Stderr = os.Stderr
 	require.NoError(t, node.Start())
 	t.Cleanup(func() {
-		_ = node.Process.Kill() // it may have ended already
+		_ = node.Process.Kill() // the process may have ended
 		_ = node.Wait()
 	})
 	base = fmt.Sprintf("http://127.0.0.1:%d", port)

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// grantsListed is the greatest number of standing answers in one message. maxCovered
-	// is the number of characters to which the rules of each one are cut. Cutting them is
-	// safe, because a revocation allows nothing.
+	// grantsListed is the greatest number of standing answers in one message. maxCovered is
+	// the number of characters to which the rules of each standing answer are cut. Cutting
+	// them is safe, because a revocation allows nothing.
 	grantsListed = 5
 	maxCovered   = 300
 )
 
-// A button in a list of standing answers sends an action and a grantToken. The token of
-// actRevoke names the standing answer to end, the token of actNextPage the last standing
-// answer of the list that has the button.
+// A button in a list of standing answers sends an action and a grantToken. With actRevoke, the
+// token identifies the standing answer to end. With actNextPage, it identifies the last
+// standing answer in the message; the next page starts after that one.
 const (
 	actRevoke    = "g1:r:"
 	actNextPage  = "g1:n:"
@@ -40,7 +40,7 @@ func grantToken(g *schemas.StandingAnswer, person int64) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// listGrants sends the first list of the standing answers that a person may end.
+// listGrants sends the first page of the standing answers that a person may end.
 func (h *handler) listGrants(ctx context.Context, m *message, say func(string)) error {
 	all, _, err := h.grantsOf(ctx, m.From.ID)
 	if err != nil {
@@ -172,7 +172,7 @@ func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Re
 	if err := desk.Revoke(ctx, g, strconv.FormatInt(t.From.ID, 10)); err != nil {
 		return h.refuseGrant(err, say)
 	}
-	switch before.Undo { // without any text of the agent: Telegram turns parts of a text into links
+	switch before.Undo { // the reply contains no text of the agent, in which Telegram would make links
 	case "":
 		say("Nothing changed: it has already ended (" + before.Until + ").")
 	case "forget":

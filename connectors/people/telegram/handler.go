@@ -60,7 +60,7 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	}
 	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
 	if err != nil {
-		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer keeps the request; for made-up data the buttons stay
+		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer keeps the request; made-up data, which gives unknown itself, removes no buttons
 			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
 		}
 		return h.refuse(err, say)
@@ -104,10 +104,10 @@ func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now
 	}
 }
 
-// withRecordingNotice returns tell, which passes a text to say. If tell is not called within
-// recordingAfter, say gets the notice that the answer is being recorded. After this notice
-// tell passes on only refusals, because the question's message shows that an answer counts.
-// stop cancels the notice.
+// withRecordingNotice returns tell, which passes its text to say. If tell is not called within
+// recordingAfter, the person reads that the answer is being recorded. After this notice, tell
+// passes on only refusals: if the answer counts, the question's message shows it. stop cancels
+// the notice.
 func withRecordingNotice(say func(string)) (tell func(string), stop func()) {
 	var mu sync.Mutex
 	over, recording := false, false
@@ -236,7 +236,7 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 	}
 	say(word)
 	h.edit(ctx, t.Message, rows)
-	// If the request ended just before the edit, the edit has put buttons under its outcome.
+	// If the request ended just before the edit, the edit has put buttons under the outcome.
 	now, _, err := h.desk.Show(ctx, p.SessionID, p.PendingID)
 	if err != nil {
 		return h.refuse(err, func(string) {})
@@ -247,10 +247,11 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 	return nil
 }
 
-// replyMessage makes the message that asks for a text in reply: the reason of a denial,
-// the answer to a question, or the code word. Like a prompt it names the request, so that
-// any worker can handle the reply. It also has the digest, because another request may
-// have the same id when the reply comes. Its number of calls is that of the pressed button.
+// replyMessage makes the message that asks for a text in reply: the reason of a denial, the
+// answer to a question, or the code word. Its text contains the request's id, as a prompt's
+// does, so that any worker can handle the reply. It also contains the digest, because another
+// request may have the same id when the reply comes, and the number of calls from the pressed
+// button.
 func replyMessage(about *message, p *schemas.Prompt, head, example string) outgoing {
 	var c content
 	c.add("bold", head)

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// expires ends the request at its deadline. The returned announce calls Settle once, to
-// show the expiry in message m.
+// expires ends the request at its deadline. The returned function announce calls Settle once,
+// to show the expiry in message m.
 func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	ended := w.desk.prompt
 	ended.Decision = &schemas.Decision{Outcome: schemas.TimedOut, By: schemas.By{Kind: schemas.ByClock}, DecidedAt: time.Now()}
@@ -21,8 +21,8 @@ func (w *world) expires(m telegramtest.Message) (announce func() error) {
 	return func() error { return w.carrier.Settle(w.ctx, people.Ref(peopletest.Ann+"/"+refOf(m.ID)), ended) }
 }
 
-// announcing makes the desk call announce whenever it gets an answer, and then refuse the
-// answer. meanwhile receives the results of announce.
+// announcing makes the desk call announce whenever the desk gets an answer, and then refuse
+// the answer. The channel meanwhile receives the results of announce.
 func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	meanwhile = make(chan error, 100)
 	refused := w.desk.err
@@ -30,7 +30,8 @@ func (w *world) announcing(announce func() error) (meanwhile chan error) {
 	return meanwhile
 }
 
-// heldBack requires that Settle asked to be called again later.
+// heldBack requires that err, the result of Settle, asks the worker to call Settle again
+// later.
 func (w *world) heldBack(err error) {
 	w.t.Helper()
 	var e *people.Error
@@ -39,7 +40,7 @@ func (w *world) heldBack(err error) {
 	w.False(e.Permanent || e.Unreachable)
 }
 
-// runs starts the carrier. ended receives the error of Run.
+// runs starts the carrier. The channel ended receives the error of Run.
 func (w *world) runs() (ended chan error) {
 	ended = make(chan error, 1)
 	go func() { ended <- w.carrier.Run(w.ctx, w.desk) }()
@@ -49,8 +50,8 @@ func (w *world) runs() (ended chan error) {
 // awaits reports whether the carrier has received the backlog and now holds a poll open.
 func (w *world) awaits() bool { return w.Calls("getUpdates") == 2 && w.Polling() }
 
-// A press from the time when nod was away is handled before an expiry is shown. This
-// holds for polling and for a webhook.
+// A press from the time when nod was away is handled before nod shows that the request
+// expired. This holds for polling and for a webhook.
 func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.useWebhook() }} {
 		t.Run(name, func(t *testing.T) {
@@ -95,8 +96,8 @@ func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 	}
 }
 
-// While Telegram cannot be reached, an expiry is held back, however long this takes. It is
-// shown once nod has received the updates that Telegram holds.
+// While Telegram cannot be reached, nod does not show that a request expired, however long
+// this takes. It shows the expiry once it has received the updates that Telegram holds.
 func TestALateDeadlineWaitsOutAnOutage(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -111,8 +112,8 @@ func TestALateDeadlineWaitsOutAnOutage(t *testing.T) {
 	w.NoError(w.afterRun(announce))
 }
 
-// afterRun runs the carrier and calls announce until the expiry is no longer held back.
-// It returns announce's result.
+// afterRun runs the carrier and calls announce until nod may show the expiry. It returns
+// announce's last result.
 func (w *world) afterRun(announce func() error) (err error) {
 	defer w.run()()
 	w.waits(func() bool {
@@ -123,8 +124,8 @@ func (w *world) afterRun(announce func() error) (err error) {
 	return err
 }
 
-// If nod receives updates and cannot handle them, expiries are shown after holdFor
-// nevertheless.
+// nod does not show that a request expired before it has handled the updates that Telegram
+// held, but waits for at most holdFor, even if it cannot handle them.
 func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -140,8 +141,8 @@ func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
 	w.Contains(w.seen().Text, "Expired")
 }
 
-// A worker that does not receive updates does not hold expiries back, because another
-// worker receives them.
+// A worker that does not receive updates shows an expiry at once, because another worker
+// receives the updates.
 func TestALateDeadlineDoesNotWaitForAnotherReceiver(t *testing.T) {
 	for name, other := range map[string]func(*world) (end func()){
 		"a poller": func(w *world) func() {
@@ -152,7 +153,7 @@ func TestALateDeadlineDoesNotWaitForAnotherReceiver(t *testing.T) {
 			stop := w.run()
 			w.ErrorContains(<-ended, "Conflict")
 			w.carrier = first
-			return func() { _ = stop() } // its error is ctx's
+			return func() { _ = stop() } // Run's error is ctx's own
 		},
 		"a webhook": func(w *world) func() {
 			w.ForeignWebhook()

@@ -162,7 +162,8 @@ func TestWhatIsWritten(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
-// A reply to a person's own copy of nod's words decides nothing.
+// If a person writes the text of one of nod's messages and then replies to this copy, the
+// reply decides nothing.
 func TestAReplyToAnybodyElsesWordsDecidesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.shows()
@@ -184,7 +185,7 @@ func TestAStrangerOpensNoSecondStep(t *testing.T) {
 	m := w.shows()
 	w.Len(m.Buttons, 4)
 	defer w.run()()
-	for i, b := range m.Buttons[2:] { // deny with a reason, more options
+	for i, b := range m.Buttons[2:] { // the buttons for a denial with a reason and for more options
 		w.Press(666, ann, m.ID, b.Data, false)
 		w.waits(func() bool { return len(w.Read(666)) == i+1 })
 		w.Contains(w.Read(666)[i].Toast, "you are not among those who may decide this")
@@ -192,7 +193,8 @@ func TestAStrangerOpensNoSecondStep(t *testing.T) {
 	w.Equal([]telegramtest.Message{m}, w.Chat(ann), "nothing was changed or added")
 }
 
-// A request that ends while its second step is opened loses its buttons.
+// If a request ends while a press under its message opens further buttons, these buttons are
+// removed.
 func TestASecondStepLeavesNoButtonsUnderAnOutcome(t *testing.T) {
 	w := newWorld(t)
 	w.desk.prompt.Request.Options = append(w.desk.prompt.Request.Options, schemas.Option{OptionID: "always", Name: "Bash(make:*)", Kind: schemas.AllowAlways})

@@ -92,9 +92,9 @@ func (h *handler) sendLoginLink(ctx context.Context, m *message, say func(string
 	return nil
 }
 
-// handleWords submits an answer with the written text: the reason of a denial, or the
-// answer to a question. The text counts only if the request still is exactly the one for
-// which the message with this head asked for a text.
+// handleWords submits an answer with the written text: the reason of a denial, or the answer
+// to a question. m replies to the message that asked for the text, whose first line is head.
+// The text counts only if the request is still the same.
 func (h *handler) handleWords(ctx context.Context, m *message, head string, say func(string), answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// settings.schema.json has exactly the fields of Settings, and requires the fields that Go
-// always writes.
+// settings.schema.json has exactly the fields of Settings, and requires those without
+// omitempty.
 func TestTheSchemaIsTheStruct(t *testing.T) {
 	type node struct {
 		Properties map[string]node

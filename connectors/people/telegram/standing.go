@@ -16,7 +16,7 @@ type extent struct {
 	seconds int // 0 means until it is revoked
 }
 
-// extents lists the extents that a person can choose, the narrowest first.
+// extents lists the scopes and durations that a person can choose, the narrowest first.
 var extents = []extent{
 	{schemas.ScopeSession, 60 * 60},
 	{schemas.ScopeSession, 0},
@@ -36,7 +36,8 @@ func (e extent) String() string {
 	return where + ", for " + schemas.FormatDuration(time.Duration(e.seconds)*time.Second)
 }
 
-// reachAction returns the action of the button that shows the extents for reach i.
+// reachAction returns the action of the button that shows the extents for reach i, the rule
+// with index i among those that a prompt offers to store.
 func reachAction(i int) string { return "r" + strconv.Itoa(i) }
 
 // action returns the action of the button that chooses reach i with this extent. The action
@@ -66,8 +67,9 @@ func ruleText(i int, r *schemas.Reach) string {
 	return fmt.Sprintf("%s, %d: %s", ruleHead, i+1, people.Line(r.String()))
 }
 
-// reachRows makes, for each reach, the button that shows the extents. If the rule is too long
-// for a label, the label instead has the rule's number in the message's text.
+// reachRows makes a button for each reach, that is each rule to store. A press on the button
+// shows the extents to choose from. If the rule is too long for a label, the label instead has
+// the rule's number in the message's text.
 func reachRows(p *schemas.Prompt) (rows [][]button) {
 	for i, r := range offeredReaches(p) {
 		text := ruleText(i, &r)
@@ -79,8 +81,8 @@ func reachRows(p *schemas.Prompt) (rows [][]button) {
 	return rows
 }
 
-// extentButtons makes the buttons of the last step for reach i. A press on one of them gives
-// the standing answer.
+// extentButtons makes the buttons of the last step for reach i. A press on one of the extents
+// makes the standing answer.
 func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	var k keyboard
 	for _, e := range extents {
@@ -90,8 +92,8 @@ func extentButtons(p *schemas.Prompt, i int) *keyboard {
 	return &k
 }
 
-// reachChosen returns the reach that a reachAction chooses, and its exact rule. ok is false
-// for any other action.
+// reachChosen returns the index and the text of the rule whose button has this action. ok is
+// false if no rule's button has it.
 func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool) {
 	for i, r := range offeredReaches(p) {
 		if reachAction(i) == action {
@@ -101,8 +103,8 @@ func reachChosen(p *schemas.Prompt, action string) (i int, exact string, ok bool
 	return 0, "", false
 }
 
-// standingAnswer returns the answer for an action with a reach and an extent. ok is false
-// for any other action.
+// standingAnswer returns the answer that a press on an extent's button gives: a rule to store,
+// with the extent's scope and duration. ok is false for any other action.
 func standingAnswer(p *schemas.Prompt, action string, from schemas.From) (a schemas.Answer, ok bool) {
 	for i := range offeredReaches(p) {
 		for _, e := range extents {

@@ -32,8 +32,8 @@ func (w *world) press(m telegramtest.Message, label string) {
 	w.Failf("no such button", "%s among %v", label, m.Buttons)
 }
 
-// remembering makes the request offer two reaches. The rule of the second is too long for
-// a button.
+// remembering makes the request offer two rules to store. The second rule is too long for a
+// button.
 func (w *world) remembering() {
 	w.desk.prompt.Remember = []schemas.Reach{
 		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"make"}, Project: "/app"}}},
@@ -120,8 +120,8 @@ func (w *world) codeWordForm(allows string) telegramtest.Message {
 	return m
 }
 
-// A request that takes the code word cannot be allowed by a press or a yes alone, and the
-// word does not stay in the chat.
+// A request that requires the code word cannot be allowed by a press or a yes alone, and the
+// code word does not stay in the chat.
 func TestTheCodeWordIsAskedFor(t *testing.T) {
 	w := newWorld(t)
 	w.remembering()
@@ -161,7 +161,7 @@ func TestTheCodeWordIsAskedFor(t *testing.T) {
 	w.Equal("reject_once", (<-w.desk.answers).OptionID, "denying takes no word")
 }
 
-// The code word counts only for the request for which nod asked for it.
+// If nod asked for the code word for one request, the reply allows no other request.
 func TestTheCodeWordOfAnotherRequest(t *testing.T) {
 	w := newWorld(t)
 	w.desk.prompt.Conditions = []string{"the code word"}

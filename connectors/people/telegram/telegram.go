@@ -81,13 +81,13 @@ func outgoingPrompt(chatID int64, p *schemas.Prompt) outgoing {
 	return m
 }
 
-// Settle edits the message: the outcome replaces the buttons. If Telegram no longer
-// allows the edit, a reply to the message shows the outcome.
+// Settle edits the message: the outcome replaces the buttons. If Telegram no longer allows the
+// edit, a reply to the message shows the outcome.
 //
-// While nod was away or the machine asleep, a person may have pressed a button in time.
-// Settle therefore does not show an expiry while Telegram may hold presses that nod has
-// not received. Instead it returns an error with the time after which the worker calls
-// Settle again. It waits for at most holdFor while Telegram can be reached.
+// While nod was away or the machine asleep, a person may have pressed a button in time. Settle
+// therefore does not show that a request expired while Telegram may hold presses that nod has
+// not received. Instead it returns an error with the time after which the worker calls Settle
+// again. While Telegram can be reached, this delay is at most holdFor.
 func (c *Carrier) Settle(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	if p.Decision != nil && p.Decision.Outcome == schemas.TimedOut && c.backlog.holdsExpiry() {
 		return &people.Error{After: holdPause, Err: fmt.Errorf("settle %s: presses that Telegram still holds are handled first", p.Key())}

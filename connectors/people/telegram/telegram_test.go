@@ -19,8 +19,8 @@ import (
 
 const token = "777:AAsecretsecretsecretsecretsecretsec"
 
-// rig is an in-memory Telegram with the suite's people. It fails the test if the carrier
-// makes a call that a correct client never makes.
+// rig is an in-memory Telegram whose users are the people of package peopletest. It fails the
+// test if the carrier makes a call that a correct client never makes.
 type rig struct {
 	t *testing.T
 	*telegramtest.Server

@@ -54,8 +54,9 @@ func (c *content) newline() {
 
 func (c *content) fits(limit int) bool { return c.units <= limit && len(c.entities) <= maxEntities }
 
-// repeated is the first line of a prompt that may already be in the chat, and repeatEnded
-// the first line once it is decided. nod has no Ref of the other message and cannot edit it.
+// repeated is the first line of a pending prompt that may already be in the chat in another
+// message; repeatEnded is that line once the request is decided. nod cannot edit the other
+// message, because it has no Ref of it.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
@@ -64,7 +65,7 @@ const (
 // promptContent lays out a prompt: in full if it fits a message, otherwise in brief.
 func promptContent(p *schemas.Prompt, now time.Time) *content {
 	if fitsWhole(p) {
-		if c := layout(p, people.Parts(p, now)); c.fits(maxText) { // an outcome may be long
+		if c := layout(p, people.Parts(p, now)); c.fits(maxText) { // a long outcome may exceed the limit
 			return c
 		}
 	}

@@ -80,7 +80,7 @@ func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.serveUpdate(w, r, desk) }),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: callTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // other callers' broken connections
+		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // mostly broken connections of other callers
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

@@ -19,8 +19,8 @@ func (w *world) form(head string) (m telegramtest.Message) {
 	return m
 }
 
-// A text counts only for the request for which nod asked for it, and not for a later
-// request with the same id.
+// If nod asked for a text about one request, the text does not count for a later request with
+// the same id.
 func TestWordsForAnotherRequestUnderTheSameID(t *testing.T) {
 	for button, c := range map[string]struct{ head, option string }{
 		"Deny, say why":  {"Reply to this message and say why", "reject_once"},

@@ -57,7 +57,7 @@ func (w *world) waits(holds func() bool) {
 	w.Eventually(holds, 30*time.Second, 2*time.Millisecond)
 }
 
-// told waits for a message or toast to Ann that contains text.
+// told waits for a message or toast to Ann that contains a text.
 func (w *world) told(text string) {
 	w.t.Helper()
 	w.waits(func() bool {
@@ -89,7 +89,7 @@ type desk struct {
 	prompt  schemas.Prompt
 	answers chan schemas.Answer
 	err     func() error
-	shows   func() schemas.Prompt // the prompt that Show returns; nil for prompt
+	shows   func() schemas.Prompt // returns the prompt that Show returns; if nil, Show returns the field prompt
 	gone    bool                  // nod no longer keeps the request
 }
 

@@ -1,6 +1,6 @@
 // Package servers_test runs real agent programs as servers, with a fake model and a whole nod.
-// It costs no tokens, and changes no other files of its user. It installs the programs from npm,
-// so its tests are skipped unless NOD_TEST_AGENTS names a directory for them:
+// The tests cost no tokens and change none of the user's own files. They install the programs
+// from npm, so they are skipped unless NOD_TEST_AGENTS names a directory for the programs:
 //
 //	NOD_TEST_AGENTS=$HOME/.cache/nod-agents go test -v -timeout 30m ./test/agents/servers
 package servers_test

@@ -24,7 +24,7 @@ func (l *Ledger) add(p schemas.Prompt) {
 	l.heard[fmt.Sprintf("%s@%d", p.Key(), p.Revision)]++
 }
 
-// Times returns how many prompts of one version were received.
+// Times returns how many prompts of one version of a record were received.
 func (l *Ledger) Times(key string, revision uint64) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

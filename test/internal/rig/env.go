@@ -37,7 +37,7 @@ type Env struct {
 	mu      sync.Mutex // guards conns: several goroutines of a test may call Conn
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*Agent
-	Store   *bus.Store // as an engine sees it
+	Store   *bus.Store // the stores, opened with an engine's key
 	Raw     jetstream.JetStream
 	Engines []*Node
 	Wires   []func() // called before the server closes, to close proxies, workers and connections
@@ -100,7 +100,7 @@ func (e *Env) Up(s Setup) {
 }
 
 // Engine starts one more engine. It has its own connections unless o sets Edge and Store, and
-// knows Telegram's settings unless o sets Channels.
+// accepts settings of the connector telegram unless o sets Channels.
 func (e *Env) Engine(o engine.Options) *Node {
 	e.T.Helper()
 	n := &Node{env: e, Actors: actors.NewSystem(Quiet())}
@@ -221,7 +221,7 @@ func (e *Env) Armed() []string {
 	return keys
 }
 
-// Timer returns the time for which a record's timer is armed, as it is stored.
+// Timer returns the time at which a record's timer is to fire, as text in the stored form.
 func (e *Env) Timer(key string) string {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")
@@ -285,7 +285,7 @@ func (e *Env) Soon(what string, holds func() bool) {
 	e.Eventually(holds, Patience, 10*time.Millisecond, what)
 }
 
-// Passed waits until the broker's clock is past at.
+// Passed waits until the broker's clock is past the time at.
 func (e *Env) Passed(at time.Time) {
 	e.T.Helper()
 	ahead, err := e.Store.BrokerTime(e.Ctx)
@@ -323,9 +323,9 @@ func (e *Env) Apply(settings string) uint64 {
 	return state.Revision
 }
 
-// Heard waits until every engine of the test reports at least this revision under what in its
-// statistics, such as settings_revision. Owner's Follow would not wait for an engine that is
-// too slow to reply.
+// Heard waits until every engine of the test reports at least this revision in its statistics,
+// under the name what, such as settings_revision. Owner's Follow would not wait for an engine
+// that is too slow to reply.
 func (e *Env) Heard(what string, revision uint64) {
 	e.T.Helper()
 	running := 0
@@ -379,8 +379,8 @@ func (e *Env) LoggedOf(kind schemas.LogKind) int {
 	return n
 }
 
-// StopOutbox pauses the outbox: the effects of a decision then happen only in the calls
-// that return it.
+// StopOutbox pauses the outbox: then only the calls that return a decision carry out its
+// effects.
 func (e *Env) StopOutbox() {
 	e.T.Helper()
 	stream, err := e.Raw.Stream(e.Ctx, "KV_pending_permissions")

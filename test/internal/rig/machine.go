@@ -33,7 +33,7 @@ func NewMachine(t *testing.T) *Machine {
 	return m
 }
 
-// Command returns a nod command with the machine's environment. It does not start it.
+// Command returns a nod command with the machine's environment, without starting it.
 func (m *Machine) Command(args ...string) *exec.Cmd {
 	c := exec.Command(m.Nod, args...)
 	c.Env = append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=")
@@ -57,7 +57,7 @@ func (m *Machine) StartNod(args ...string) {
 
 // Kill kills nod up, so that it cannot shut down in order.
 func (m *Machine) Kill() {
-	_ = m.Up.Process.Kill() // it may have ended
+	_ = m.Up.Process.Kill() // the process may have ended
 	_ = m.Up.Wait()
 }
 

@@ -40,7 +40,7 @@ func (m *Machine) NewPane(t *testing.T, width, height int, command string) *Pane
 	}, width, height}
 	p.does("new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height), command)
 	t.Cleanup(func() {
-		_ = p.tmux("kill-server").Run() // it may have ended
+		_ = p.tmux("kill-server").Run() // the server of the terminal may have ended
 		_ = os.RemoveAll(dir)
 	})
 	return p
@@ -62,8 +62,8 @@ func (p *Pane) Shows(text string) {
 	p.Until(func() bool { return strings.Contains(p.Screen(), text) }, text)
 }
 
-// Until waits until a condition holds. If it does not hold in time, the test fails and names
-// the condition by what.
+// Until waits until a condition holds. If it does not hold in time, the test fails with the
+// text what, the condition in words.
 func (p *Pane) Until(holds func() bool, what string) {
 	p.T.Helper()
 	if !p.Within(Patience, holds) {

@@ -30,7 +30,7 @@ func (p *Person) Says(q *Question, option string) (schemas.Decision, error) {
 	return p.Answer(p.Ctx, p.AnswerTo(q, option))
 }
 
-// AnswerTo returns an answer with an option. It does not send it.
+// AnswerTo returns an answer with an option, without sending it.
 func (p *Person) AnswerTo(q *Question, option string) schemas.Answer {
 	return schemas.Answer{
 		SessionID: q.Receipt.SessionID, PendingID: q.Receipt.PendingID, Digest: q.Receipt.Digest,
@@ -45,8 +45,8 @@ func (p *Person) SaysOf(q *Question, option string, calls int) (schemas.Decision
 	return p.Answer(p.Ctx, a)
 }
 
-// Allows allows a request once. The test fails if the engine refuses the answer, because
-// another one has decided differently, for example.
+// Allows allows a request once. The test fails if the engine refuses the answer, for example
+// because the request was denied before.
 func (p *Person) Allows(q *Question) schemas.Decision { p.T.Helper(); return p.must(q, "allow_once") }
 
 // Denies denies a request once, like Allows.

@@ -10,7 +10,7 @@ import (
 )
 
 // FreePorts returns n free ports. They are below the range from which the kernel assigns
-// ports, so that it assigns none of them to another program.
+// ports, so that the kernel gives none of them to another program.
 func FreePorts(t *testing.T, n int) (ports []int) {
 	for len(ports) < n {
 		require.NoError(t, t.Context().Err(), "no port is free")

@@ -61,7 +61,7 @@ var WithCarrier = strings.Replace(Everybody, `"user_id": "ann"}`, `"user_id": "a
 func Rules(allow, deny string) string {
 	list := func(tool string) []string { return strings.Fields(tool) }
 	var s map[string]any
-	_ = json.Unmarshal([]byte(Everybody), &s) // a constant
+	_ = json.Unmarshal([]byte(Everybody), &s) // cannot fail: the text is a constant
 	s["permissions"] = map[string]any{"allow": list(allow), "deny": list(deny)}
 	data, _ := json.Marshal(s)
 	return string(data)

@@ -26,7 +26,7 @@ type Wire struct {
 	conns  []net.Conn
 }
 
-// Wire starts a proxy to the server, which ends with the test.
+// Wire starts a proxy to the server. The proxy ends with the test.
 func (e *Env) Wire() *Wire {
 	e.T.Helper()
 	at, err := url.Parse(e.Server.URL())
@@ -57,8 +57,8 @@ func (e *Env) Wire() *Wire {
 	return w
 }
 
-// carry copies bytes from one connection to the other until either one closes. Ahead of each
-// write it calls before, which may wait or change the bytes.
+// carry copies bytes from one connection to the other until either one closes. The function
+// before runs ahead of each write; it may wait, or change the bytes.
 func carry(from, to net.Conn, before func([]byte)) {
 	defer from.Close()
 	defer to.Close()

@@ -21,7 +21,7 @@ const (
 	maxText     = 4096 // UTF-16 units of a message's text
 	maxEntities = 100
 	maxData     = 64  // bytes of a button's data
-	maxToast    = 200 // characters
+	maxToast    = 200 // characters of a toast
 	chatBurst   = 20  // messages to one chat at once, then one a second
 	allBurst    = 60  // messages to all chats at once, then 30 a second
 )
@@ -36,7 +36,7 @@ type Server struct {
 	mu       sync.Mutex
 	people   map[int64]*person
 	updates  []update
-	lastID   int64 // of updates, messages and presses
+	lastID   int64 // the last id given to an update, a message or a press
 	poll     chan struct{}
 	wake     chan struct{} // closed on the next update
 	hook     *hook         // nil without a webhook
@@ -189,7 +189,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.write(w, name, result, f)
 }
 
-// run carries out a call, unless a fault is due.
+// run carries out a call. If a Fault is planned for the method, the call fails with it.
 func (s *Server) run(w http.ResponseWriter, r *http.Request, name string, m method) (any, *failure) {
 	body, err := readAll(r)
 	if err != nil {

@@ -153,6 +153,6 @@ func (s *Server) took(ctx context.Context, target, secret string, u update) bool
 	if err != nil {
 		return false
 	}
-	_ = resp.Body.Close() // only its status counts
+	_ = resp.Body.Close() // only the reply's status counts
 	return resp.StatusCode == http.StatusOK
 }

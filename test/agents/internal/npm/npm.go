@@ -12,12 +12,13 @@ import (
 // set, tests that need such programs are skipped.
 const OptIn = "NOD_TEST_AGENTS"
 
-// Agent is an agent program in one version of its npm package. Name is nod's name for it.
+// Agent is an agent program in one version of its npm package. Name is nod's name for the
+// agent.
 type Agent struct {
 	Name, Package, Version, Program string
 }
 
-// The versions of the agents that tests use without a hook.
+// The agents, each in one version, that tests run without nod's hook.
 var (
 	OpenCode = Agent{"opencode", "opencode-ai", "1.18.33", "opencode"}
 	Codex    = Agent{"codex", "@openai/codex", "0.169.0", "codex"}
