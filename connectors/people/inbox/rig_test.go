@@ -71,7 +71,7 @@ func (r *rig) does(cmd tea.Cmd) {
 	}
 }
 
-// returns runs the calls that the rig put off while slow was set.
+// returns runs the calls that the rig put off while r.slow was true.
 func (r *rig) returns() {
 	r.slow = false
 	later := r.later
@@ -202,7 +202,7 @@ type desk struct {
 	holds   []schemas.Presence
 	away    bool
 	refuses *schemas.Error
-	holder  string // another person who holds the lock; may be empty
+	holder  string // another person who holds the input lock; may be empty
 }
 
 var _ people.Desk = (*desk)(nil)

@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pushes returns a rig with another inbox, which has this data directory and sends pushes
-// to this service.
+// pushes returns a rig with another inbox, which keeps its files in dataDir and sends its
+// pushes to s.
 func (r *rig) pushes(s *pushService, dataDir string) *rig {
 	r.t.Helper()
 	return r.another(func(o *web.Options) { o.Push, o.DataDir = s.client(), dataDir })

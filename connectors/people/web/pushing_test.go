@@ -73,7 +73,7 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	require.Zero(t, s.posts.Load(), "nothing waits")
 	for _, id := range []string{"one", "two", "three"} {
 		p.show(ask(id, schemas.TierDisconnected))
-		p.show(ask(id, schemas.TierDisconnected)) // another version of it
+		p.show(ask(id, schemas.TierDisconnected)) // another version of the same request
 	}
 	p.round(t.Context())
 	p.round(t.Context())
@@ -179,7 +179,7 @@ func TestDevicesAreKeptAndNotTooMany(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{})
 	dir := strings.TrimSuffix(p.list.path, devicesName)
-	other, err := openDevices(dir) // like another gateway on the same directory
+	other, err := openDevices(dir) // this behaves like another gateway on the same directory
 	require.NoError(t, err)
 	require.NoError(t, other.add(aDevice("two")))
 	require.NoError(t, p.list.add(aDevice("three")))

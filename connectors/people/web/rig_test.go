@@ -25,17 +25,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// everybody is the settings of the tests: Ann and Bob may answer on the web and at the
+// everybody is the settings that most tests use: Ann and Bob may answer on the web and at the
 // terminal; Eve may not.
 const everybody = `{` + permissions + `"join_identical": false, "remember_denials_seconds": 0}, "approvers": {"people": [
 	{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}, {"connector": "terminal", "user_id": "ann"}]},
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}
 ]}}`
 
-// permissions is the place in the settings after which under inserts a rule.
+// permissions is a text in the settings. The function under inserts a rule after it.
 const permissions = `"permissions": {`
 
-// under returns the settings with one more rule.
+// under returns the settings in everybody with an additional rule.
 func under(rule string) []byte {
 	return []byte(strings.Replace(everybody, permissions, permissions+rule+", ", 1))
 }
