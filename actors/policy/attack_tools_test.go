@@ -64,8 +64,8 @@ func TestToolAttacks(t *testing.T) {
 	}
 }
 
-// If the project is or holds a home directory, no preset allows an edit: files there include
-// those that every login runs.
+// If the project is a home directory or contains one, no preset allows an edit, because the
+// edited file may be one that every login runs.
 func TestEditsWhereTheProjectIsHome(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann", "/mnt/c/Users/ann", "/mnt/c"} {
@@ -74,7 +74,8 @@ func TestEditsWhereTheProjectIsHome(t *testing.T) {
 	}
 }
 
-// A tool asks if its stated effect differs from the one that its name implies.
+// If the host states another effect of a call than the tool's name implies, the verdict is
+// Ask.
 func TestActionMustFitTool(t *testing.T) {
 	c := call(t, "Read", map[string]string{"file_path": "a.go"})
 	for action, want := range map[schemas.ActionType]policy.Effect{"": policy.Allow, schemas.ActionFileRead: policy.Allow, schemas.ActionOther: policy.Allow,
@@ -84,8 +85,8 @@ func TestActionMustFitTool(t *testing.T) {
 	}
 }
 
-// An allow rule or an answer for one command covers no other command; a deny rule
-// covers every spelling of its command.
+// An allow rule or an answer for one command covers no other command. A deny rule covers its
+// command in every spelling.
 func TestRulesAreNotStretched(t *testing.T) {
 	for _, c := range []struct {
 		allow []string
@@ -118,8 +119,8 @@ func TestRulesAreNotStretched(t *testing.T) {
 	}
 }
 
-// A deny rule is not passed by a harmless line that is longer or nested deeper than the facts
-// of a line are kept: if the rule is not compared with all of it, the line asks.
+// nod keeps only a limited number of a line's commands and words. If it could not compare a
+// deny rule with the whole line, it does not allow the line, even if the line is harmless.
 func TestLongLinesDoNotHideDeniedParts(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Deny: []string{"Read(secret/**)", "Bash(git log:*)"}, Allow: []string{"Bash"}})
 	nested := "git log"
@@ -149,8 +150,8 @@ func TestLongLinesDoNotHideDeniedParts(t *testing.T) {
 
 func syntaxQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// A search of a directory that may hold denied files asks; a search of a directory beside it
-// is allowed.
+// If a searched directory may contain denied files, the verdict is Ask. A search of another
+// directory is allowed.
 func TestSearchesBesideDeniedFiles(t *testing.T) {
 	p := pol(t, schemas.Permissions{Deny: []string{"Read(secret/**)"}})
 	for path, want := range map[string]policy.Effect{"": policy.Ask, ".": policy.Ask, project: policy.Ask, "src": policy.Allow, "secret": policy.Deny, "secret/x": policy.Deny, "Secret": policy.Deny, "secrets": policy.Allow} {
@@ -163,8 +164,8 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 	}
 }
 
-// Further words after a remembered prefix are allowed only if they keep the meaning of the
-// words that the person was shown.
+// A remembered answer may allow any further words after its own words. These words are allowed
+// only if the command still does what the person was shown.
 func TestAnswersAreNotStretched(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string
@@ -173,8 +174,8 @@ func TestAnswersAreNotStretched(t *testing.T) {
 		{[]string{"npm", "test"}, []string{"npm test --prefix /tmp/evil", "npm test --prefix=/tmp/evil", "npm test ../evil", "npm test ~/x", "npm test --script-shell=x", "npm test --script-sh=./x", "npm test --node-opt=--import=./x.js", "npm test X=1", "npm test; rm x", "npm test .env", "cd /tmp/evil && npm test"}, []string{"npm test -- --watch=false", "cd " + project + " && npm test 2>&1 | tail -n 40", "npm test src/a.test.ts"}},
 		{[]string{"go", "test"}, []string{"go test -exec=id ./...", "go test -exec id ./...", "go test -toolexec=x ./...", "go test -o /tmp/x", "go test -C /tmp/evil", "go test -C/tmp/evil", "go test -coverprofile=/etc/x ./...", "go test --vettool=x", "go test -overlay=x", "go test /tmp/evil/..."}, []string{"go test ./... -run 'TestA|TestB' -count=1 -race", "go test -o /dev/null ./x", "cd sub && go test ./..."}},
 		{[]string{"make", "build"}, []string{"make build SHELL=/tmp/x", "make build CC='touch x;'", "make build --eval '$(shell id)'", "make build -f /tmp/evil.mk", "make build -C /tmp/evil", "make build -C/tmp/evil", "make -C /tmp build",
-			// For make, -E is --eval. getopt accepts -E among other letters and with its
-			// value attached, and --eval abbreviated.
+			// In make, -E is short for --eval. It may follow other letters or have its value
+			// attached, and --eval may be abbreviated.
 			"make build '-E$(shell id)'", "make build '-kE$(shell id)'", "make build -kE '$(shell id)'", "make build --ev='$(shell id)'", "make build deploy", "make build -j deploy", "make build -- deploy"}, []string{"make build -j4", "make build -k -j 4", "make build --keep-going --jobs=4 2>&1 | tail -5"}},
 		{[]string{"rake", "test"}, []string{"rake test deploy", "rake test '-eputs 1'", "rake test --execut='puts 1'"}, []string{"rake test --trace"}},
 		{[]string{"./gradlew", "test"}, []string{"./gradlew test publish", "./gradlew test --tests A publish"}, []string{"./gradlew test --tests com.acme.ATest"}},
@@ -201,7 +202,7 @@ func TestAnswersAreNotStretched(t *testing.T) {
 	}
 }
 
-// A rule for cd does not allow a line if its other commands then run in a directory that nod
+// An allow rule for cd does not allow a line whose other commands run in a directory that nod
 // does not know.
 func TestRulesNeedAKnownDirectory(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
@@ -226,8 +227,8 @@ func TestAnswersDoNotCoverInput(t *testing.T) {
 	}
 }
 
-// An answer for one exact command counts only in the directory where it was given: elsewhere
-// the same words name other files.
+// An answer for one exact command counts only in the directory where it was given, because the
+// same words mean other files elsewhere.
 func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	proposed := p.Propose(bash(t, "cp a b"))
@@ -242,7 +243,8 @@ func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
 	assert.Equal(t, policy.Ask, with.Check(elsewhere).Effect)
 }
 
-// A guarded data directory in an unusual place counts as nod's own.
+// If Guard is given a data directory in an unusual place, the directory's files are protected
+// as nod's own.
 func TestGuard(t *testing.T) {
 	p, err := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write"}}).Guard("/srv/keep", project+"/Data")
 	require.NoError(t, err)
@@ -261,8 +263,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// An import leaves out rules that would allow more in nod than in the host, and rules that
-// allow running anything.
+// An import of another host's rules leaves out allow rules that would allow more in nod than
+// in that host, and allow rules that allow any command.
 func TestImportTakesOverNoMoreThanThereWas(t *testing.T) {
 	for _, r := range []string{"Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(find:*)", "Bash(sed:*)", "Bash(awk:*)", "Bash(tar:*)", "Bash(vim:*)", "Bash(xargs:*)", "Bash(sh:*)", "Bash(env:*)", "Bash(python3:*)", "Bash(docker:*)", "Bash(tmux:*)", "Bash(nod:*)", "Bash(nod pending)", "Bash(ssh:*)", "Bash(npx:*)", "Bash(make:*)", "Bash(rg:*)", "Edit(/docs/**)", "Read(/x)", "Write(/src/*)"} {
 		perms, left, err := rules.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))
