@@ -48,8 +48,8 @@ func covered(t *testing.T, dir, line string) (bool, string) {
 	return err == nil && len(missing) == 0, fmt.Sprint(tags(missing), err)
 }
 
-// A line that the preset allows is covered only if it reads nothing outside w, in whatever
-// form its words contain the paths.
+// A line that the preset allows is covered only if it reads nothing outside the directory w,
+// in whatever form its words contain the paths.
 func TestShellLinesReadWhatIsHeld(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{

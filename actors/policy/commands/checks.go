@@ -49,8 +49,8 @@ func checkDate(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkDiff allows comparing files. It refuses two directories: diff would print the
-// differences between all their files, including secrets.
+// checkDiff allows comparing files. It refuses operands that may be directories: diff would
+// print the differences between all files in them, including secrets.
 func checkDiff(_ Secrets, a *Args) string {
 	if a.has("q", "brief") {
 		return ""

@@ -15,7 +15,7 @@ type Args struct {
 
 // flag is one flag of a command. value is "" if the flag has no value.
 type flag struct {
-	name  string // without dashes
+	name  string // the flag's name without its dashes
 	value string
 }
 

@@ -78,9 +78,9 @@ func Harms(argv []string) []Harm {
 }
 
 // Boundable reports whether nod can tell what a command does, so that a rule may allow exactly
-// this command. The command must have an unquoted name, contain no code and set no variable.
-// Its harms must be known. None may have a high risk, and none may be to delete files, use the
-// network, install software or stop processes.
+// this command. The command's name must be plain, and its words must contain no code and set
+// no variable. Its harms must be known. None may have a high risk, and none may be to delete
+// files, use the network, install software or stop processes.
 func Boundable(argv []string) bool {
 	name := ProgramName(argv[0])
 	known := Entry(name)

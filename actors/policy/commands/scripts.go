@@ -82,8 +82,8 @@ func checkPrintf(_ Secrets, a *Args) string {
 }
 
 // checkGrep refuses some searches of whole directories, because grep also reads their hidden
-// files. It allows such a search if it prints only names or counts, or if its filter matches
-// no files with secrets.
+// files. It allows such a search if it prints only names or counts, or if it is limited to
+// files without secrets.
 func checkGrep(s Secrets, a *Args) string {
 	paths := a.Paths()
 	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && s.SearchesPrivate(paths) {

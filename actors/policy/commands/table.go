@@ -188,7 +188,7 @@ func newTable() map[string]*Command {
 		"composer require": {Harm: installs}, "pipx": {Harm: installs, runsAny: true}, "npx": {Harm: installs, Wraps: true},
 		"bunx": {Harm: installs, runsAny: true}, "uvx": {Harm: installs, runsAny: true},
 
-		// build, test and check runners
+		// runners: commands that build, test or check
 		"./gradlew": {runner: true, target: true, manyTargets: true, chooser: "--tests"}, "./gradlew build": {runner: true}, "./gradlew test": {runner: true},
 		"bazel": {Harm: runsProject}, "bd list": {runner: true}, "bd ready": {runner: true}, "bd search": {runner: true}, "bd show": {runner: true},
 		"bd status": {runner: true}, "biome": {runner: true}, "bun": {Harm: runsProject, runsAny: true}, "bun run": {runner: true, target: true},
@@ -238,7 +238,7 @@ func newTable() map[string]*Command {
 		"security": {Harm: showsSecrets}, "op": {Harm: showsSecrets}, "pass": {Harm: showsSecrets}, "vault": {Harm: showsSecrets}, "gpg": {Harm: showsSecrets},
 		"git credential": {Harm: showsSecrets},
 
-		// wrappers, and programs that can run any other program
+		// commands that run another command, and programs that can run any other program
 		"nohup": {Wraps: true}, "nice": {Wraps: true}, "ionice": {Wraps: true}, "time": {Wraps: true}, "timeout": {Wraps: true},
 		"xargs": {Wraps: true, Interprets: true}, "builtin": {Wraps: true}, "exec": {Wraps: true}, "stdbuf": {Wraps: true}, "setsid": {Wraps: true},
 		"chroot": {Wraps: true}, "unshare": {Wraps: true}, "watch": {Wraps: true, Interprets: true}, "parallel": {Wraps: true, Interprets: true},

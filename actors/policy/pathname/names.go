@@ -27,7 +27,7 @@ type Names struct {
 func Compile(lists ...[]string) *Names {
 	n := &Names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
 	all := slices.Concat(lists...)
-	for _, p := range all { // macOS keeps these directories below /private
+	for _, p := range all { // on macOS, /etc, /var and /tmp are below /private, so their patterns are added with this prefix too
 		if strings.HasPrefix(p, "/etc/") || strings.HasPrefix(p, "/var/") || strings.HasPrefix(p, "/tmp/") {
 			all = append(all, "/private"+p)
 		}

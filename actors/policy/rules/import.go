@@ -62,8 +62,8 @@ func (in *ruleImport) leaveOut(list, rule, why string) {
 	in.left = append(in.left, NotImported{list, rule, why})
 }
 
-// takeRules imports the rules that nod can parse, except the allow rules that unbounded
-// rejects.
+// takeRules imports the rules that nod can parse. It leaves out allow rules for which the
+// function unbounded returns a reason.
 func (in *ruleImport) takeRules(list string, rules ...string) {
 	into := map[string]*[]string{allowList: &in.rules.Allow, askList: &in.rules.Ask, denyList: &in.rules.Deny}[list]
 	for _, text := range rules {

@@ -14,7 +14,7 @@ import (
 // name with a leading / matches from the root. Every path below a match matches too. Case is
 // ignored, as in the file systems of macOS and Windows.
 var secretNames = []string{
-	// keys
+	// key files
 	".ssh", ".gnupg", "id_rsa", "id_rsa*", "id_dsa", "id_dsa*", "id_ecdsa", "id_ecdsa*", "id_ed25519", "id_ed25519*", "secring.gpg",
 	"*.pem", "*.key", "*.p12", "*.pfx", "*.p8", "*.ppk", "*.jks", "*.keystore", "*.keytab", "*.kdb", "*.kdbx", "*_rsa", "*_ed25519",
 	"/etc/ssl/private", "ssh_host_*_key", ".password-store", ".age", ".config/age", ".config/sops", "wallet.dat", ".electrum", ".bitcoin",

@@ -115,7 +115,7 @@ func (b *Board) rewrite(id string, n Note) error {
 	if err := b.failing(); err != nil {
 		return err
 	}
-	if old := b.find(id); old != nil { // a note that was taken down is no error
+	if old := b.find(id); old != nil { // rewriting a note that was taken down is not an error
 		old.Text, old.Choices, old.calls = n.Text, n.Choices, n.calls
 	}
 	return nil

@@ -14,8 +14,8 @@ import (
 // answerTimeout is the time within which nod must reply to an answer.
 const answerTimeout = 15 * time.Second
 
-// The smallest terminal on which a request can be allowed. people.Layout lays out for at
-// least minWidth columns.
+// The size of the smallest terminal on which a request can be allowed. On a narrower one,
+// people.Layout would lay the text out too wide.
 const (
 	minHeight = 10
 	minWidth  = 40

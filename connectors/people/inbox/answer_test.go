@@ -153,7 +153,7 @@ func TestAPermission(t *testing.T) {
 	r.Empty(r.said()[0].Scope)
 }
 
-// The screen holds the lock only if the user asked for it and is present.
+// The screen holds the input lock only while its user wants it and is not away.
 func TestTheInputLock(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.asks(runs("1", "ls"))

@@ -32,8 +32,7 @@ type missedMsg struct {
 	gone    []string
 }
 
-// call returns a command that runs f, which calls nod, outside the program's loop and with
-// a timeout.
+// call returns a tea.Cmd that runs f outside the program's loop, with a timeout. f calls nod.
 func (m *model) call(timeout time.Duration, f func(context.Context) tea.Msg) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, timeout)

@@ -22,7 +22,7 @@ type Options struct {
 	Desk            people.Desk
 	StandingAnswers StandingAnswers // nil: standing answers cannot be listed
 	UserID          string          // the person who answers: a user id on the terminal connector
-	ClientID        string          // this screen's id as a holder of input locks
+	ClientID        string          // the id with which this screen acquires input locks
 	Note            string          // a text that is always on the screen; may be empty
 }
 

@@ -229,7 +229,8 @@ func TestWhatBecameOfAnAnswer(t *testing.T) {
 	})
 }
 
-// While nod is away nothing can be allowed; afterwards the screen catches up.
+// While nod is unreachable nothing can be allowed. Afterwards the screen queries what it
+// missed.
 func TestNodIsAwayAndBack(t *testing.T) {
 	r := newRig(t, 100, 50)
 	first, second, third := r.asks(runs("1", "ls")), r.asks(runs("2", "ls -l")), r.asks(runs("3", "ls -a"))
@@ -270,7 +271,7 @@ func TestWhatIsGoneLeaves(t *testing.T) {
 // even before nod reports that it timed out.
 func TestTheCountdownIsTheBrokers(t *testing.T) {
 	r := newRig(t, 100, 50)
-	r.desk.now = func() time.Time { return r.at.Add(58 * time.Minute) } // this machine's clock is behind
+	r.desk.now = func() time.Time { return r.at.Add(58 * time.Minute) } // this machine's clock is 58 minutes behind the broker's
 	r.asks(runs("1", "ls"))
 	r.says("2:00 left, then it is denied", "y once")
 	r.ticks(60)

@@ -270,7 +270,7 @@ func (d *desk) Hold(_ context.Context, p schemas.Presence) (schemas.Lock, error)
 	return schemas.Lock{Granted: p.Op == schemas.PresenceLock, Holder: "Ann", ClientID: p.ClientID}, nil
 }
 
-// held returns the operations on the lock, such as "lock session-1".
+// held returns the lock operations that reached the desk, such as "lock session-1".
 func (d *desk) held() (all []string) {
 	for _, p := range d.holds {
 		all = append(all, string(p.Op)+" "+p.SessionID)

@@ -161,8 +161,8 @@ func (m *model) standingKeys() (all []key) {
 	return append(all, key{"esc", "back"})
 }
 
-// standingEffect is the part of keyEffect for this view: the standing answer that x would
-// end, and whether a revocation is under way.
+// standingEffect is the part of keyEffect for this view: the standing answer that the key x
+// would end, and whether a revocation is under way.
 func (m *model) standingEffect() string {
 	if g := m.selectedStanding(); g != nil {
 		return fmt.Sprint(g.GrantID, m.standing.busy)

@@ -20,16 +20,16 @@ const (
 	choose                   // the answers other than allow once and deny, one at a time
 	reason                   // entry of the reason for a denial
 	word                     // entry of the code word for an allow
-	standingView             // the standing answers
+	standingView             // the list of standing answers
 )
 
 // view is a layer of the screen.
 type view struct {
 	kind   kind
-	keys   []string // keys of the requests in the view; browse shows the selection instead
+	keys   []string // keys of the requests in the view; empty in a view of kind browse, which shows the selected request
 	page   page
 	choice int    // index of the selected choice or standing answer
-	typed  []rune // the typed text in a view of kind reason or word
+	typed  []rune // the text typed so far, in a view that takes a reason or the code word
 	answer answer // in a view of kind word: the answer to send with the code word
 }
 

@@ -141,8 +141,8 @@ func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 	}
 }
 
-// Every row is drawn unchanged, in the counted number of cells, on terminals with and
-// without support for grapheme clusters.
+// Every row is drawn unchanged and takes as many cells as nod has counted, on terminals with
+// and without support for grapheme clusters.
 func TestRowsAreDrawnAsTheyAre(t *testing.T) {
 	var printable []rune
 	for c := rune(' '); c < 0x20000; c++ {
@@ -265,7 +265,7 @@ func FuzzTheScreen(f *testing.F) {
 					t.Fatalf("%U is drawn", c)
 				}
 			}
-			// The only escapes are bold, faint and reversed.
+			// The only escape sequences are bold, faint and reversed.
 			for _, rest := range strings.Split(r.m.draw(), "\x1b")[1:] {
 				if !strings.HasPrefix(rest, "[") || strings.Trim(rest[1:strings.IndexByte(rest, 'm')], "0127;") != "" {
 					t.Fatalf("an escape is drawn: %.20q", rest)

@@ -40,7 +40,7 @@ type Pressable struct {
 	Chooses bool
 }
 
-// Lasts names the kinds of lasting answers that a channel offers.
+// Lasts says which kinds of lasting answers a channel offers.
 type Lasts struct {
 	Rules  bool // rules that nod stores
 	Agents bool // options that the agent itself remembers
@@ -106,7 +106,7 @@ func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) 
 	}
 }
 
-// walk is one walk over all orders of presses.
+// walk tries all orders of presses on one channel.
 type walk struct {
 	t     *testing.T
 	asks  func(n int) Person

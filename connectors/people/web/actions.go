@@ -34,7 +34,7 @@ type actionPayload struct {
 	Subscription webpush.Subscription `json:"subscription"`
 }
 
-const listLimit = 100 // requests in one page of permissions.list
+const listLimit = 100 // maximum number of requests in one page of permissions.list
 
 // handle runs the action of one message. Subscriptions take effect in the order of their
 // messages. Actions that call nod run concurrently, at most maxCalls at once; a further one
@@ -171,7 +171,7 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 	if err != nil {
 		return schemas.Decision{}, p, err
 	}
-	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // Show also finds a request by a prefix of its id; an answer must name the whole id
+	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // Show also accepts the beginning of an id, but an answer must contain the whole id
 		return schemas.Decision{}, p, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", a.PendingID)
 	}
 	if a.Digest == "" {

@@ -139,7 +139,7 @@ func (p *page) reads() {
 	p.does(script("document.querySelector('.text').scrollTo(0, 1e6)"))
 }
 
-// script runs a script for its effect.
+// script returns an action that runs a script and ignores its value.
 func script(text string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](text)
 }

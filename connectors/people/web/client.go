@@ -19,10 +19,10 @@ import (
 const (
 	maxClients     = 64
 	maxSessions    = 256
-	maxBacklog     = 256 // messages in the queue, without the pending requests that a subscription sends
+	maxBacklog     = 256 // queued messages, not counting the pending requests that a subscription sends
 	maxCalls       = 16  // concurrent calls to nod
 	messagesAtOnce = 200
-	messagesEach   = 100                                 // per second
+	messagesEach   = 100                                 // messages per second
 	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // bytes
 	pageBytes      = 4 << 20                             // payload bytes in one page of a list
 	writeWithin    = 30 * time.Second
@@ -36,7 +36,7 @@ const tooSlow = "too slow: messages were waiting; connect again for what is pend
 // loggedOut is the close reason for a client whose session has ended.
 const loggedOut = "you have logged out"
 
-// outgoing is an envelope in a client's queue. send sets its timestamp.
+// outgoing is an envelope in a client's queue. Its timestamp is set when it is sent.
 type outgoing struct {
 	id, typ, action string
 	payload         any
@@ -56,7 +56,7 @@ type client struct {
 	// The hub's lock guards these fields.
 	inbox    bool
 	sessions map[string]bool
-	sent     map[string]string // by request key: the version that was last sent; pending requests only
+	sent     map[string]string // for each pending request, by its key: the version that was last sent
 
 	mu     sync.Mutex
 	queue  []outgoing
@@ -87,7 +87,7 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.hub.leave(c)
 	var err error
-	// protect has already checked the origin; Accept checks it again.
+	// The handler protect has already checked the origin; Accept checks it again.
 	if c.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: s.addr.Origins}); err != nil {
 		return // Accept has replied with the error
 	}

@@ -431,8 +431,8 @@ func TestWhatEndsElsewhereIsToldHere(t *testing.T) {
 	r.Contains(m.Payload.Text, "terminal")
 }
 
-// A client whose user is removed from the settings is disconnected. Until then it is sent
-// the time.
+// A client whose user is removed from the settings is disconnected. Until then it is regularly
+// sent the broker's time.
 func TestWhoMayAnswerNoMoreIsLetGo(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -129,7 +129,7 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 	p.sees(button("deny") + ".getAttribute('aria-disabled') === 'true'")
 	p.True(value[bool](p, "document.querySelector('main').inert"))
 
-	r.up("") // without an inbox: the page misses the next changes
+	r.up("") // nod starts without an inbox, so the page misses the next changes
 	r.terminal("bob", "S", "two", "reject_once")
 	r.asks("S", "four", `{}`)
 	r.down()

@@ -24,7 +24,7 @@ import (
 const (
 	pushText      = "something waits" // the only text of a push
 	pushEvery     = time.Minute       // minimum interval between two pushes to one device
-	pushRetry     = 5 * time.Second   // first retry of a failed push; the interval doubles each time
+	pushRetry     = 5 * time.Second   // time until the first retry of a failed push; it doubles for each further retry
 	maxPushRetry  = 10 * time.Minute
 	pushWithin    = 15 * time.Second
 	pushTTL       = 24 * time.Hour // how long a push service keeps a push for an offline device
@@ -170,9 +170,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// notifyTimes returns the times from which devices are notified of the pending requests, in
-// ascending order. First it adds the delay of notifyAfter, once, to each request whose input
-// lock was held.
+// notifyTimes returns, in ascending order, the times from which devices are notified of the
+// pending requests. If a request's input lock was held, notifyTimes first adds the delay of
+// notifyAfter, once.
 func (p *pusher) notifyTimes(ctx context.Context) []time.Time {
 	holdOff, err := p.notifyAfter(ctx)
 	if err != nil {
@@ -232,7 +232,7 @@ func (p *pusher) push(ctx context.Context, d device) (gone bool, err error) {
 		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because anyone who has it can send a push
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // to reuse the connection
+	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // the connection is reused only if the body was read
 	switch {
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
 		return true, nil

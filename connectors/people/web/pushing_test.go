@@ -109,9 +109,9 @@ func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	require.Zero(t, s.posts.Load())
 	require.WithinRange(t, next, before.Add(40*time.Second), time.Now().Add(40*time.Second))
 	two := aDevice("two")
-	<-p.wake // show has signalled the request
+	<-p.wake // the signal that show has sent
 	require.NoError(t, p.add(two.Subscription, two.Session))
-	<-p.wake // a device that subscribes during the delay is notified after it too
+	<-p.wake // the signal that add has sent; the new device, too, is notified after the delay
 	require.Equal(t, next, p.round(t.Context()))
 	p.pending["S.one"] = pendingRequest{at: time.Now()} // as if the delay had passed
 	p.round(t.Context())

@@ -42,7 +42,8 @@ type pushService struct {
 	pushes chan push
 }
 
-// push is a push that reached a device, or was refused for the reason in refused.
+// push is a push that reached a device. If the service refused the push, the field refused is
+// the reason.
 type push struct {
 	device, text string
 	refused      error

@@ -31,7 +31,7 @@ const (
 	typeError        = "error"
 )
 
-// The notifications.
+// The actions of the gateway's notifications.
 const (
 	notifyRequested = "session.permission.requested"
 	notifyResolved  = "session.permission.resolved"

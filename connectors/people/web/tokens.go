@@ -32,7 +32,7 @@ const (
 	forSession tokenUse = "session"
 )
 
-// token is the content of a login link or of a session's cookie, which are signed.
+// token is the content of a login link or of a session's cookie. Both are signed.
 type token struct {
 	Use  tokenUse  `json:"use"`
 	User string    `json:"user"`

@@ -97,7 +97,7 @@ type Server struct {
 	signer tokenSigner
 
 	proxied                                   bool    // a proxy in front of the inbox speaks TLS
-	sessionLimits, addressLimits, loginLimits *limits // rates of HTTP requests; see allowRequest and login
+	sessionLimits, addressLimits, loginLimits *limits // rate limits of HTTP requests; see allowRequest and login
 
 	hub    *hub
 	pushes *pusher
