@@ -127,7 +127,7 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 	assert.NotEqual(t, before, snapshot(t, filepath.Dir(dir)), "a change is not noticed")
 }
 
-// changed returns the lines of after that are not in before.
+// changed returns the lines of the second snapshot that are not in the first.
 func changed(before, after string) (lines []string) {
 	for _, l := range strings.Split(after, "\n") {
 		if !strings.Contains(before, l+"\n") {

@@ -159,7 +159,7 @@ type Replayed struct {
 }
 
 // Replay checks the calls under each preset in turn, with the given permissions added. For
-// each preset it counts the calls about which nod would have asked, and suggests up to limit
+// each preset it counts the calls about which nod would have asked, and suggests at most limit
 // rules that would have spared the most of these prompts.
 func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replayed, error) {
 	var out []Replayed

@@ -163,7 +163,7 @@ type Suggestion struct {
 	Also   []string               `json:"also"`   // descriptions of the other calls that the rule allows, and of their harm
 }
 
-// Suggest returns up to limit rules that would have spared the most prompts for these calls,
+// Suggest returns at most limit rules that would have spared the most prompts for these calls,
 // the best first. It chooses one rule after another, and counts each spared prompt for only
 // one rule.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
@@ -230,7 +230,7 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 }
 
 // hasRuleForEach reports whether each part has a rule that was already chosen or that equals
-// next.
+// the parameter next.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })

@@ -83,9 +83,9 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 
 // Covered returns remembered answers, to be passed to Policy.With, that allow this tool on the
 // files of perms. perms comes from ToolNeeds, and the permission set must include it. As with
-// all remembered answers, deny and ask rules outrank them. If a file decides which programs
-// run, such as .git or agents' settings, Covered returns nil, unless a directory in the set is
-// that file or its hidden directory.
+// all remembered answers, deny and ask rules outrank them. A file that decides which programs
+// run, such as .git or agents' settings, is covered only if one of the set's directories is
+// this file or its hidden directory. If a file is not covered, Covered returns nil.
 func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []schemas.RememberedRule {
 	if tools.Named(name).Kind != tools.Edit {
 		return []schemas.RememberedRule{{Tool: name}}

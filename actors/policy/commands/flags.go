@@ -158,7 +158,7 @@ func (c *Command) cluster(a *Args, t string, rest []word.Word) (int, string) {
 	return 0, ""
 }
 
-// nextValue returns the first word of rest as a flag's value, and the reason to ask, or "". A
+// nextValue returns the word after a flag as the flag's value, and the reason to ask, or "". A
 // value that looks like a flag makes nod ask, because programs disagree on how they read it; a
 // negative number is allowed.
 func nextValue(name string, rest []word.Word) (string, string) {

@@ -52,8 +52,8 @@ func bringsCode(program, w string) bool {
 	return codeFlags[name] || codeFlags[name[:1]] || strings.Contains(name[:letters], "E")
 }
 
-// addsTarget reports whether a word of rest is a target that the runner would run in addition
-// to the target that the person was shown.
+// addsTarget reports whether the words after the shown ones contain a target that the runner
+// would run in addition to the target that the person was shown.
 func addsTarget(shown, rest []string) bool {
 	c := Entry(shown[0])
 	for i, w := range rest {
@@ -65,9 +65,9 @@ func addsTarget(shown, rest []string) bool {
 	return false
 }
 
-// Bounded reports whether an answer for the words in shown may allow rest, the words after
-// them: rest fits the command's entry, sets no variable, runs no other target and supplies no
-// code.
+// Bounded reports whether an answer for the shown words may also allow the words after them,
+// which are in rest: they fit the command's entry, set no variable, run no other target and
+// supply no code.
 func Bounded(shown, rest []string) bool {
 	if c := Entry(strings.Join(shown, " ")); c.level == levelApproved {
 		if _, why := c.Check(shown[0], word.Literals(rest), nil); why != "" {

@@ -81,7 +81,8 @@ func Slashes(p string) string {
 	return p
 }
 
-// IsAbs reports whether p, which has only slashes, is an absolute path of Unix or Windows.
+// IsAbs reports whether p is an absolute path of Unix or Windows. p must not contain
+// backslashes.
 func IsAbs(p string) bool {
 	return strings.HasPrefix(p, "/") || len(p) > 2 && p[1] == ':' && p[2] == '/' && isAlnum(p[0])
 }

@@ -15,8 +15,8 @@ type Layer struct {
 	Deny, Ask, Allow []Rule
 }
 
-// Compile parses the rules of a layer. at is the layer's place in the settings. If a rule
-// cannot be parsed, the error contains the rule's place.
+// Compile parses the rules of a layer. The parameter at is the layer's place in the settings.
+// If a rule cannot be parsed, the error contains the rule's place.
 func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
 	out := Layer{Match: l.Match}
 	for _, list := range []struct {

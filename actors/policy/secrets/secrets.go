@@ -154,9 +154,9 @@ func (n *Names) listed(t string, dots bool) bool {
 }
 
 // MayPass reports whether a search with this filter may include files that contain secrets.
-// filter may consist of several filters with spaces between them. If every is false, file
-// names such as * and *.go count as harmless; the directories that a filter spells out always
-// count.
+// filter may consist of several filters with spaces between them. If the parameter every is
+// false, file names such as * and *.go count as harmless; the directories that a filter spells
+// out always count.
 func (n *Names) MayPass(filter string, every bool) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
 		all := alternatives(one)

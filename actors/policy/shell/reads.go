@@ -125,7 +125,7 @@ func (r *readCollector) repository(words []word.Word) error {
 }
 
 // word adds the paths that a word may mean in each directory: the whole word, the text after
-// =, and in a flag the text after the letters.
+// =, and in a flag the text from the first /, ~ or dot on.
 func (r *readCollector) word(w word.Word) error {
 	texts := []string{w.Text}
 	if _, value, ok := strings.Cut(w.Text, "="); ok {

@@ -64,7 +64,8 @@ func flatInput(raw json.RawMessage) Input {
 	}
 }
 
-// skipSpaces returns the index of the first byte that is not a space, from index at on.
+// skipSpaces returns the index of the first byte that is not a space, beginning at the given
+// index.
 func skipSpaces(raw json.RawMessage, at int) int {
 	for at < len(raw) && raw[at] == ' ' {
 		at++
@@ -72,8 +73,8 @@ func skipSpaces(raw json.RawMessage, at int) int {
 	return at
 }
 
-// stringEnd returns the index after the JSON string that starts at index at. It returns -1 if
-// no string starts there.
+// stringEnd returns the index after the JSON string that starts at the given index. It returns
+// -1 if no string starts there.
 func stringEnd(raw json.RawMessage, at int) int {
 	if at >= len(raw) || raw[at] != '"' {
 		return -1

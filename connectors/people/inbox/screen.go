@@ -94,7 +94,7 @@ func (m *model) title() string {
 
 // listRows returns the rows of the list around the selection, at least one. The list gets the
 // rows that the whole text of the selected request leaves free. If none is left, or the
-// request has ended, the list gets a quarter of room.
+// request has ended, the list gets a quarter of the available rows.
 func (m *model) listRows(room int) []string {
 	if len(m.requests.order) == 0 {
 		return nil

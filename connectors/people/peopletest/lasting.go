@@ -83,11 +83,11 @@ func UnseenPrompt(n int) schemas.Prompt {
 }
 
 // NothingLastsUnseen tries the controls of a channel in every order of at most depth presses.
-// For each order it calls asks, which shows a new question and returns its Person. Just before
-// each press that gives a lasting answer, the screen must show the effect of the answer: the
-// exact rule with its scope and its duration, or the agent's option with the warning that the
-// agent remembers it. The test fails unless it finds a way to every kind of lasting answer in
-// offers, and to no other kind.
+// For each order it calls the function asks, which shows a new question and returns its
+// Person. Just before each press that gives a lasting answer, the screen must show the effect
+// of the answer: the exact rule with its scope and its duration, or the agent's option with
+// the warning that the agent remembers it. The test fails unless it finds a way to every kind
+// of lasting answer that offers contains, and to no other kind.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) Person) {
 	w := walk{t: t, asks: asks, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
 	w.all()

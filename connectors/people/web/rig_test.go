@@ -35,7 +35,7 @@ const everybody = `{` + permissions + `"join_identical": false, "remember_denial
 // permissions is a text in the settings. The function under inserts a rule after it.
 const permissions = `"permissions": {`
 
-// under returns the settings in everybody with an additional rule.
+// under returns the settings of the constant everybody with an additional rule.
 func under(rule string) []byte {
 	return []byte(strings.Replace(everybody, permissions, permissions+rule+", ", 1))
 }
@@ -208,7 +208,7 @@ type answer struct {
 	cookies []*http.Cookie
 }
 
-// does sends an HTTP request after change has altered it.
+// does sends an HTTP request. Each function in change may alter the request before it is sent.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.ctx, method, cmp.Or(r.at, r.web.URL())+path, strings.NewReader(body))
