@@ -67,7 +67,7 @@ type Command struct {
 	inline      string // the flag whose value is code
 	runsAny     bool   // a flag or a subcommand can run any other program
 
-	longs map[string]byte // long as a map from the flag's name to 0, '=' or ':'
+	longs map[string]byte // the flags listed in the field long, by name; the value is 0, '=' or ':'
 }
 
 // unlimited means that a command takes any number of operands.
