@@ -13,13 +13,13 @@ type Answers struct {
 	all []schemas.RememberedRule
 
 	index   sync.Once
-	byWords map[string][]int // indexes of answers for commands, by their words, each followed by wordEnd
-	longest int              // the number of words of the longest command
-	others  []int            // indexes of the other answers
+	byWords map[string][]int // indexes in all of the answers for commands; the key is the command's words, each followed by wordEnd
+	longest int              // the number of words of the longest command in byWords
+	others  []int            // indexes in all of the answers that are not for commands
 }
 
-// NewAnswers returns the answers in all, indexed. It does not copy all, which the caller must
-// not change any more.
+// NewAnswers returns the answers in the slice all, with an index. It does not copy this slice,
+// so the caller must not change the slice afterwards.
 func NewAnswers(all []schemas.RememberedRule) *Answers { return &Answers{all: all} }
 
 func (a *Answers) build() {
@@ -36,12 +36,12 @@ func (a *Answers) build() {
 	}
 }
 
-// wordEnd ends each word in a key. If a word itself contains wordEnd, two lists of words may
-// have the same key: coversArgv compares the words again.
+// wordEnd ends each word in a key of byWords. If a word itself contains wordEnd, two commands
+// may have the same key, so coversArgv compares the words again.
 const wordEnd = "\x00"
 
-// commands returns the indexes of the answers whose words argv begins with, fewer words
-// first.
+// commands returns the indexes of the answers whose words are the first words of argv. Answers
+// with fewer words come first.
 func (a *Answers) commands(argv []string) (places []int) {
 	a.index.Do(a.build)
 	var key strings.Builder

@@ -18,18 +18,18 @@ type toolAttack struct{ tool, input string }
 
 func toolAttacks() []toolAttack {
 	out := []toolAttack{
-		// calls that read more than they seem to
+		// reads whose input contains another path than the obvious one, or a path in disguise
 		{"Read", `{"file_path":"README.md","path":".env"}`}, {"Read", `{"file_path":"README.md","files":[".env"]}`}, {"Read", `{"file_path":"README.md","extra":".env"}`}, {"Read", `{"file_path":"README.md","extra":{"a":".env"}}`}, {"Read", `{"file_path":[".env"]}`}, {"Read", `{"paths":["x"]}`}, {"Read", `{"File_Path":".env"}`}, {"Read", `[]`}, {"Read", `{"file_path":""}`}, {"Read", `{"file_path":7}`}, {"Read", `{"file_path":null}`},
 		{"Read", `{"file_path":"file:///etc/shadow"}`}, {"Read", `{"file_path":"file:///home/ann/.ssh/x"}`}, {"Read", `{"file_path":" .env"}`}, {"Read", `{"file_path":"\t.env"}`}, {"Read", `{"file_path":"\n.env"}`}, {"Read", `{"file_path":".env "}`}, {"Read", `{"file_path":".env."}`}, {"Read", `{"file_path":".netrc."}`}, {"Read", `{"file_path":".ssh./x"}`}, {"Read", `{"file_path":"a/.NETRC ."}`}, {"Read", `{"file_path":".env::$DATA"}`}, {"Read", `{"file_path":"x:.env"}`}, {"Read", `{"file_path":".env\u0000.md"}`}, {"Read", `{"file_path":".\u200benv"}`}, {"Read", `{"file_path":"./a/../.env"}`}, {"Read", `{"file_path":".ENV"}`}, {"Read", `{"file_path":"~/.ssh/id_rsa"}`}, {"Read", `{"file_path":"$HOME/.ssh/id_rsa"}`}, {"Read", `{"file_path":"%USERPROFILE%\\.ssh\\id"}`}, {"Read", `{"file_path":"C:\\Users\\ann\\.aws\\credentials"}`}, {"Read", `{"file_path":"\\\\?\\C:\\Users\\ann\\.ssh\\x"}`}, {"Read", `{"file_path":"\\\\host\\share\\.env"}`}, {"Read", `{"file_path":"/proc/self/environ"}`}, {"Read", `{"file_path":"/dev/mem"}`}, {"Read", `{"file_path":"/home/ann/.nod/x"}`}, {"Read", `{"file_path":"@.npmrc"}`},
 		{"view", `{"path":".npmrc"}`}, {"read_file", `{"absolute_path":"/home/ann/.netrc"}`}, {"read", `{"filePath":".env"}`}, {"LS", `{"path":"~/.ssh"}`}, {"list_directory", `{"dir_path":"/home/ann/.gnupg"}`},
-		// searches
+		// searches that may find secrets
 		{"Grep", `{"pattern":"x","path":".env"}`}, {"Grep", `{"pattern":"x","path":"~"}`}, {"Grep", `{"pattern":"x","path":"/"}`}, {"Grep", `{"pattern":"x","path":"/home"}`}, {"Grep", `{"pattern":"x","path":"../.."}`}, {"Grep", `{"pattern":"x","path":"~/.config"}`}, {"Grep", `{"pattern":"x","path":"/etc"}`}, {"Grep", `{"pattern":"x","path":"/home/ann/.local/share"}`}, {"Grep", `{"pattern":"x","path":"/home/ann/Library"}`}, {"Grep", `{"pattern":"x","cwd":"/home/ann"}`}, {"Grep", `{"pattern":"x","cwd":"/home/ann/.ssh"}`}, {"Grep", `{"pattern":"x","cwd":"/home/ann/.config"}`}, {"Grep", `{"pattern":"x","glob":".env"}`}, {"Grep", `{"pattern":"x","glob":"{.env,x}"}`}, {"Grep", `{"pattern":"x","glob":"*.go .npmrc"}`}, {"Grep", `{"pattern":"x","glob":"*.js .npmrc"}`}, {"Grep", `{"pattern":"x","glob":"x,.npmrc"}`}, {"Grep", `{"pattern":"x","glob":"{.ssh/*,x/*}"}`}, {"Grep", `{"pattern":"x","glob":".e\\nv"}`}, {"Grep", `{"pattern":"x","glob":".net{rc,x}"}`}, {"Grep", `{"pattern":"x","glob":".ne[t]rc"}`}, {"Grep", `{"pattern":"x","glob":"**/.aws/*"}`}, {"Grep", `{"pattern":"x","glob":"**/.{aws,x}/**"}`}, {"Grep", `{"pattern":"x","glob":"*.{pem,go}"}`}, {"Grep", `{"pattern":"x","glob":"*.p?m"}`}, {"Grep", `{"pattern":"x","glob":"{{a,.env},b}"}`}, {"Grep", `{"pattern":"x","paths":[".env"]}`}, {"Grep", `{"pattern":"x","include":".npmrc"}`}, {"Grep", `{"pattern":"x","include_pattern":".npmrc"}`}, {"Grep", `{"pattern":"x","args":["--pre","id"]}`}, {"rg", `{"pattern":"x","glob":".npmrc"}`}, {"grep_search", `{"query":"x","includePattern":".env"}`}, {"Grep", `{"pattern":"x","glob":["a",".env"]}`},
 		{"Glob", `{"pattern":"~/.ssh/*"}`}, {"Glob", `{"pattern":"*","path":"/home/ann/.ssh"}`}, {"Glob", `{"pattern":"/home/ann/.ssh/*"}`},
-		// the web
+		// requests to addresses that are not on the public web
 		{"WebFetch", `{"url":"http://localhost/"}`}, {"WebFetch", `{"url":"http://127.0.0.1/"}`}, {"WebFetch", `{"url":"http://127.1/"}`}, {"WebFetch", `{"url":"http://2130706433/"}`}, {"WebFetch", `{"url":"http://0x7f.1/"}`}, {"WebFetch", `{"url":"http://0177.0.0.1/"}`}, {"WebFetch", `{"url":"http://[::1]/"}`}, {"WebFetch", `{"url":"http://[::ffff:127.0.0.1]/"}`}, {"WebFetch", `{"url":"http://169.254.169.254/"}`}, {"WebFetch", `{"url":"http://10.0.0.1/"}`}, {"WebFetch", `{"url":"http://100.64.0.1/"}`}, {"WebFetch", `{"url":"http://192.168.1.1/"}`}, {"WebFetch", `{"url":"http://0.0.0.0/"}`}, {"WebFetch", `{"url":"http://metadata.google.internal/"}`}, {"WebFetch", `{"url":"http://nas.local/"}`}, {"WebFetch", `{"url":"http://router.lan/"}`}, {"WebFetch", `{"url":"http://x.home.arpa/"}`}, {"WebFetch", `{"url":"http://intranet/"}`}, {"WebFetch", `{"url":"http://localhost./"}`}, {"WebFetch", `{"url":"http://LOCALHOST/"}`}, {"WebFetch", `{"url":"file:///etc/passwd"}`}, {"WebFetch", `{"url":"ftp://x.com/"}`}, {"WebFetch", `{"url":"gopher://x.com/"}`}, {"WebFetch", `{"url":"https://user:pw@example.com/"}`}, {"WebFetch", `{"url":"https://example.com\\@127.0.0.1/"}`}, {"WebFetch", `{"url":"http://①②⑦.⓪.⓪.①/"}`}, {"WebFetch", `{"url":"http://127。0。0。1/"}`}, {"WebFetch", `{"url":"http://ⓛocalhost/"}`}, {"WebFetch", `{"url":"//127.0.0.1/"}`}, {"WebFetch", `{"url":"javascript:alert(1)"}`}, {"WebFetch", `{"url":"data:text/html,x"}`}, {"WebFetch", `{"url":["https://example.com"]}`}, {"WebFetch", `{"url":"https://example.com","method":"POST","body":"x"}`}, {"WebFetch", `{"url":"https://example.com","headers":{"a":"b"}}`}, {"WebFetch", `{"urls":["http://localhost"]}`}, {"web_fetch", `{"prompt":"get http://localhost"}`}, {"WebFetch", `{"prompt":"x"}`},
-		// unknown tools
+		// tools that nod does not know
 		{"Task", `{"prompt":"x"}`}, {"KillShell", `{}`}, {"mcp__a__b", `{}`}, {"mcp__filesystem__read_file", `{"path":"x"}`}, {"PowerShell", `{"command":"ls"}`}, {"write_stdin", `{"chars":"rm x\n"}`}, {"python", `{"code":"1"}`}, {"BASH", `{"command":"ls"}`}, {"Bash ", `{"command":"ls"}`}, {"reading", `{"path":"x"}`}, {"", `{"command":"ls"}`}, {"bash\u0000", `{"command":"ls"}`}, {"sql", `{"query":"select 1"}`}, {"computer", `{"action":"x"}`}, {"browser_navigate", `{"url":"https://example.com"}`}, {"Skill", `{}`}, {"NotebookRead", `{}`},
-		// shells
+		// shell calls that may run something else than the command
 		{"Bash", `{"command":"ls","command":"rm x"}`}, {"Bash", `{"command":"ls","cmd":"ls"}`}, {"Bash", `{"command":"ls","env":{}}`}, {"Bash", `{"command":"ls","shell":"fish"}`}, {"Bash", `{"command":"ls","stdin":"x"}`}, {"Bash", `{"command":["sh","-c","ls"]}`}, {"Bash", `{"command":["bash","-ic","ls"]}`}, {"Bash", `{"command":["/tmp/bash","-c","ls"]}`}, {"exec_command", `{"cmd":"git status","workdir":"/tmp/evil"}`}, {"exec_command", `{"cmd":"git status","workdir":"/home/ann/project/../x"}`}, {"exec_command", `{"cmd":"cat credentials","workdir":"/home/ann/.aws"}`}, {"exec_command", `{"cmd":"cat .netrc","workdir":"/home/ann"}`}, {"exec_command", `{"cmd":"ls","workdir":"~"}`}, {"exec_command", `{"cmd":"ls","workdir":["x"]}`}, {"exec_command", `{"cmd":"ls","cwd":7}`}, {"shell", `{"command":"ls","workdir":"/a","directory":"/b"}`}, {"shell", `{"command":"ls","sandbox_permissions":"require_escalated"}`}, {"shell", `{"command":"ls","with_escalated_permissions":true}`},
 	}
 	for _, path := range []string{
@@ -64,8 +64,8 @@ func TestToolAttacks(t *testing.T) {
 	}
 }
 
-// If the project is or holds a home directory, no preset allows an edit: files there include
-// those that every login runs.
+// If the project is a home directory or contains one, no preset allows an edit, because the
+// edited file may be one that every login runs.
 func TestEditsWhereTheProjectIsHome(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann", "/mnt/c/Users/ann", "/mnt/c"} {
@@ -74,7 +74,8 @@ func TestEditsWhereTheProjectIsHome(t *testing.T) {
 	}
 }
 
-// A tool asks if its stated effect differs from the one that its name implies.
+// If the host states another effect of a call than the tool's name implies, the verdict is
+// Ask.
 func TestActionMustFitTool(t *testing.T) {
 	c := call(t, "Read", map[string]string{"file_path": "a.go"})
 	for action, want := range map[schemas.ActionType]policy.Effect{"": policy.Allow, schemas.ActionFileRead: policy.Allow, schemas.ActionOther: policy.Allow,
@@ -84,8 +85,8 @@ func TestActionMustFitTool(t *testing.T) {
 	}
 }
 
-// An allow rule or an answer for one command covers no other command; a deny rule
-// covers every spelling of its command.
+// An allow rule or an answer for one command covers no other command. A deny rule covers its
+// command in every spelling.
 func TestRulesAreNotStretched(t *testing.T) {
 	for _, c := range []struct {
 		allow []string
@@ -118,8 +119,8 @@ func TestRulesAreNotStretched(t *testing.T) {
 	}
 }
 
-// A deny rule is not passed by a harmless line that is longer or nested deeper than the facts
-// of a line are kept: if the rule is not compared with all of it, the line asks.
+// nod keeps only a limited number of a line's commands and words. If it could not compare a
+// deny rule with the whole line, it does not allow the line, even if the line is harmless.
 func TestLongLinesDoNotHideDeniedParts(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Deny: []string{"Read(secret/**)", "Bash(git log:*)"}, Allow: []string{"Bash"}})
 	nested := "git log"
@@ -149,8 +150,8 @@ func TestLongLinesDoNotHideDeniedParts(t *testing.T) {
 
 func syntaxQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// A search of a directory that may hold denied files asks; a search of a directory beside it
-// is allowed.
+// If a searched directory may contain denied files, the verdict is Ask. A search of another
+// directory is allowed.
 func TestSearchesBesideDeniedFiles(t *testing.T) {
 	p := pol(t, schemas.Permissions{Deny: []string{"Read(secret/**)"}})
 	for path, want := range map[string]policy.Effect{"": policy.Ask, ".": policy.Ask, project: policy.Ask, "src": policy.Allow, "secret": policy.Deny, "secret/x": policy.Deny, "Secret": policy.Deny, "secrets": policy.Allow} {
@@ -163,8 +164,8 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 	}
 }
 
-// Further words after a remembered prefix are allowed only if they keep the meaning of the
-// words that the person was shown.
+// A remembered answer may allow any further words after its own words. These words are allowed
+// only if the command still does what the person was shown.
 func TestAnswersAreNotStretched(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string
@@ -173,8 +174,8 @@ func TestAnswersAreNotStretched(t *testing.T) {
 		{[]string{"npm", "test"}, []string{"npm test --prefix /tmp/evil", "npm test --prefix=/tmp/evil", "npm test ../evil", "npm test ~/x", "npm test --script-shell=x", "npm test --script-sh=./x", "npm test --node-opt=--import=./x.js", "npm test X=1", "npm test; rm x", "npm test .env", "cd /tmp/evil && npm test"}, []string{"npm test -- --watch=false", "cd " + project + " && npm test 2>&1 | tail -n 40", "npm test src/a.test.ts"}},
 		{[]string{"go", "test"}, []string{"go test -exec=id ./...", "go test -exec id ./...", "go test -toolexec=x ./...", "go test -o /tmp/x", "go test -C /tmp/evil", "go test -C/tmp/evil", "go test -coverprofile=/etc/x ./...", "go test --vettool=x", "go test -overlay=x", "go test /tmp/evil/..."}, []string{"go test ./... -run 'TestA|TestB' -count=1 -race", "go test -o /dev/null ./x", "cd sub && go test ./..."}},
 		{[]string{"make", "build"}, []string{"make build SHELL=/tmp/x", "make build CC='touch x;'", "make build --eval '$(shell id)'", "make build -f /tmp/evil.mk", "make build -C /tmp/evil", "make build -C/tmp/evil", "make -C /tmp build",
-			// For make, -E is --eval. getopt accepts -E among other letters and with its
-			// value attached, and --eval abbreviated.
+			// In make, -E is short for --eval. It may follow other letters or have its value
+			// attached, and --eval may be abbreviated.
 			"make build '-E$(shell id)'", "make build '-kE$(shell id)'", "make build -kE '$(shell id)'", "make build --ev='$(shell id)'", "make build deploy", "make build -j deploy", "make build -- deploy"}, []string{"make build -j4", "make build -k -j 4", "make build --keep-going --jobs=4 2>&1 | tail -5"}},
 		{[]string{"rake", "test"}, []string{"rake test deploy", "rake test '-eputs 1'", "rake test --execut='puts 1'"}, []string{"rake test --trace"}},
 		{[]string{"./gradlew", "test"}, []string{"./gradlew test publish", "./gradlew test --tests A publish"}, []string{"./gradlew test --tests com.acme.ATest"}},
@@ -201,7 +202,7 @@ func TestAnswersAreNotStretched(t *testing.T) {
 	}
 }
 
-// A rule for cd does not allow a line if its other commands then run in a directory that nod
+// An allow rule for cd does not allow a line whose other commands run in a directory that nod
 // does not know.
 func TestRulesNeedAKnownDirectory(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
@@ -226,8 +227,8 @@ func TestAnswersDoNotCoverInput(t *testing.T) {
 	}
 }
 
-// An answer for one exact command counts only in the directory where it was given: elsewhere
-// the same words name other files.
+// An answer for one exact command counts only in the directory where it was given, because the
+// same words mean other files elsewhere.
 func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	proposed := p.Propose(bash(t, "cp a b"))
@@ -242,7 +243,8 @@ func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
 	assert.Equal(t, policy.Ask, with.Check(elsewhere).Effect)
 }
 
-// A guarded data directory in an unusual place counts as nod's own.
+// If Guard is given a data directory in an unusual place, the directory's files are protected
+// as nod's own.
 func TestGuard(t *testing.T) {
 	p, err := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write"}}).Guard("/srv/keep", project+"/Data")
 	require.NoError(t, err)
@@ -261,8 +263,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// An import leaves out rules that would allow more in nod than in the host, and rules that
-// allow running anything.
+// An import of another host's rules leaves out allow rules that would allow more in nod than
+// in that host, and allow rules that allow any command.
 func TestImportTakesOverNoMoreThanThereWas(t *testing.T) {
 	for _, r := range []string{"Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(find:*)", "Bash(sed:*)", "Bash(awk:*)", "Bash(tar:*)", "Bash(vim:*)", "Bash(xargs:*)", "Bash(sh:*)", "Bash(env:*)", "Bash(python3:*)", "Bash(docker:*)", "Bash(tmux:*)", "Bash(nod:*)", "Bash(nod pending)", "Bash(ssh:*)", "Bash(npx:*)", "Bash(make:*)", "Bash(rg:*)", "Edit(/docs/**)", "Read(/x)", "Write(/src/*)"} {
 		perms, left, err := rules.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))

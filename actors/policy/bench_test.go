@@ -8,8 +8,9 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// BenchmarkCheck reports the median time and the 90th percentile for one command: of the
-// seeds, and of the corpora of commands and of real sessions if they are present.
+// BenchmarkCheck reports how long Check takes for one command: the median and the 90th
+// percentile. The commands are the seeds and, if these files are present, the corpora of
+// commands and of real sessions.
 func BenchmarkCheck(b *testing.B) {
 	var short []policy.Call
 	for _, s := range seeds {

@@ -20,7 +20,7 @@ const (
 	project = "/home/ann/project"
 )
 
-// pol compiles permissions and ends the test on an error.
+// pol compiles permissions to a Policy. An error ends the test.
 func pol(t testing.TB, p schemas.Permissions, layers ...schemas.PolicyLayer) *policy.Policy {
 	t.Helper()
 	out, err := policy.New(p, layers...)
@@ -33,7 +33,7 @@ func preset(t testing.TB, name string) *policy.Policy {
 	return pol(t, schemas.Permissions{Preset: name})
 }
 
-// call returns a call of a tool in the project.
+// call returns a call of a tool whose working directory is the project.
 func call(t testing.TB, tool string, input any) policy.Call {
 	t.Helper()
 	raw, err := json.Marshal(input)
@@ -65,7 +65,8 @@ func corpusDir() string {
 	return filepath.Join("..", "..", "..", "shared", "corpus")
 }
 
-// control replaces the symbols that stand for control characters in a line of the corpus.
+// control replaces the visible symbols that the corpus uses for control characters by these
+// characters.
 var control = strings.NewReplacer("␊", "\n", "␉", "\t", "␍", "\r", "␛", "\x1b", "␈", "\b", "␋", "\v", "␌", "\f", "␀", "\x00")
 
 type shellCase struct{ command, verdict, reason string }

@@ -18,8 +18,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// scratch makes a directory with a repository, a home and files that the allowed
-// commands read.
+// scratch makes a directory with a repository and the files that the allowed commands read,
+// and a home directory.
 func scratch(t *testing.T) (dir, homeDir string) {
 	t.Helper()
 	root := t.TempDir()
@@ -39,8 +39,8 @@ func scratch(t *testing.T) (dir, homeDir string) {
 	return dir, homeDir
 }
 
-// environ returns the environment of the commands. It turns git's optional locks off, so that
-// git status leaves the index alone.
+// environ returns the environment in which the commands run. It turns off git's optional
+// locks, so that git status does not write the index.
 func environ(homeDir string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + homeDir, "GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "TMPDIR=" + homeDir,
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x"}
@@ -70,9 +70,9 @@ func snapshot(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// Every allowed command of the corpus, the seeds, the reads and the traps runs under Bash,
-// and under Zsh if it is installed, without network, and must leave the files as they are. At
-// the end, a command that writes runs the same way, to show that a change is noticed.
+// All allowed commands of the corpus, the seeds, the reads and the traps run under Bash, and
+// under Zsh if it is installed, without network. They must not change any file. At the end, a
+// command that writes runs in the same way, to show that the test would notice a change.
 func TestAllowedCommandsChangeNothing(t *testing.T) {
 	bashPath, err := exec.LookPath("bash")
 	if err != nil {
@@ -93,7 +93,7 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "unshare", "-rn", shell, "-c", command)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, environ(homeDir), time.Second
-		_ = cmd.Run() // a read may fail
+		_ = cmd.Run() // a command that only reads may fail
 	}
 	commands := append([]string(nil), seeds...)
 	for _, c := range corpusCommands(t) {
@@ -127,7 +127,7 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 	assert.NotEqual(t, before, snapshot(t, filepath.Dir(dir)), "a change is not noticed")
 }
 
-// changed returns the lines of after that before lacks.
+// changed returns the lines of the second snapshot that are not in the first.
 func changed(before, after string) (lines []string) {
 	for _, l := range strings.Split(after, "\n") {
 		if !strings.Contains(before, l+"\n") {
@@ -137,8 +137,8 @@ func changed(before, after string) (lines []string) {
 	return lines
 }
 
-// corpusCommands returns the commands of the corpus; none, with a log entry, if the corpus is
-// missing.
+// corpusCommands returns the commands of the corpus. If the corpus is missing, it logs that
+// and returns nil.
 func corpusCommands(t *testing.T) []shellCase {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(corpusDir(), "shell.tsv")); err != nil {

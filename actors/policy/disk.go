@@ -14,24 +14,27 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// Resolver returns the true path of an absolute path, without symbolic links, "." or "..". It
+// Resolver returns the true path of an absolute path: without symbolic links, "." and "..". It
 // returns an error if it cannot determine the true path.
 type Resolver func(path string) (string, error)
 
-// maxLinks is the number of symbolic links that a path may go through, as in the kernel.
+// maxLinks is the number of symbolic links that a path may go through; the kernel has the same
+// limit.
 const maxLinks = 40
 
-// Disk tells ShellNeeds about the links and repositories of the machine on which a line runs.
+// Disk tells ShellNeeds about symbolic links and repositories. It must describe the machine on
+// which the command line runs.
 type Disk = shell.Disk
 
 // ThisDisk is the Disk of this machine. ThisDisk and OnDisk are the only parts of this
 // package that look at files.
 type ThisDisk struct{}
 
-// maxDirEntries is the number of directory entries at which Links returns an error.
+// maxDirEntries limits the size of a directory: from this number of entries on, Links returns
+// an error.
 const maxDirEntries = 4096
 
-// Links returns the names of the symbolic links in a directory, none if the directory does
+// Links returns the names of the symbolic links in a directory, or nil if the directory does
 // not exist. It returns an error if the directory has maxDirEntries or more entries.
 func (ThisDisk) Links(dir string) (names []string, err error) {
 	entries, err := dirEntries(dir)
@@ -54,7 +57,7 @@ func dirEntries(dir string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // the file was only read, so closing it loses nothing
 	entries, err := f.ReadDir(maxDirEntries)
 	switch {
 	case len(entries) == maxDirEntries:
@@ -65,8 +68,8 @@ func dirEntries(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// WorkTree returns the first directory that is the top of a repository, from dir upwards as
-// git searches, with links resolved; dir itself, resolved, if there is none.
+// WorkTree searches for a repository as git does, from dir upwards, and returns the top of the
+// first one. If there is none, it returns dir itself. The result contains no symbolic links.
 func (ThisDisk) WorkTree(dir string) (string, error) {
 	at, err := OnDisk(dir)
 	if err != nil {
@@ -85,7 +88,7 @@ func (ThisDisk) WorkTree(dir string) (string, error) {
 	}
 }
 
-// isRepository reports whether dir is the top of a work tree, or a bare repository.
+// isRepository reports whether dir is the top of a work tree, or is a bare repository.
 func isRepository(dir string) (bool, error) {
 	info, err := os.Stat(dir + "/.git")
 	switch {
@@ -113,10 +116,10 @@ func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// OnDisk is the Resolver of this machine. It follows links as the kernel does to open or
-// create p: a dangling link leads to its target, and names that do not exist are kept as they
-// are, below the directory that exists. The result holds only on this process's file system,
-// and only until files are moved.
+// OnDisk is the Resolver of this machine. It follows symbolic links as the kernel does when a
+// program opens or creates p: a dangling link leads to its target. The part of p that does not
+// exist is kept as it is. The result is valid only on this process's file system, and only
+// until files are moved.
 func OnDisk(p string) (string, error) {
 	if !path.IsAbs(p) {
 		return "", fmt.Errorf("find where %q leads: it is not absolute", p)
@@ -154,8 +157,8 @@ func OnDisk(p string) (string, error) {
 	return at, nil
 }
 
-// readLink returns the target of the symbolic link p; "" if p is not a link. A link in /proc
-// is an error, because it differs for each process.
+// readLink returns the target of the symbolic link p, or "" if p is not a link. For a link in
+// /proc it returns an error, because such a link has another target in each process.
 func readLink(p string) (string, error) {
 	info, err := os.Lstat(p)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {

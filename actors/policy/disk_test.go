@@ -60,16 +60,16 @@ func TestLinksAreFollowed(t *testing.T) {
 		"held/out/file":     {"other/file", false},
 		"held/up/file":      {"other/file", false},
 		"held/chain/new":    {"other/new", false},
-		"held/dangling":     {"other/not-yet", false}, // writing it creates other/not-yet
+		"held/dangling":     {"other/not-yet", false}, // writing this path creates other/not-yet
 		"held/far":          {"nowhere/at/all", false},
 		"held/far/x":        {"nowhere/at/all/x", false},
-		"held/deep/..":      {"other", false}, // not held, although the name suggests it
+		"held/deep/..":      {"other", false}, // the link deep leads to other/deep, so .. leads to other
 		"held/deep/../file": {"other/file", false},
 		"other/in/sub":      {"held/sub", true},
 		"held/../heldback":  {"heldback", false},
 		"held/loop":         {"", false},
 		"held/new/../x":     {"", false},
-		"other/file/x":      {"", false}, // a file is not a directory
+		"other/file/x":      {"", false}, // other/file is not a directory
 	} {
 		got, err := policy.OnDisk(in(p))
 		if want.leads == "" {
@@ -91,8 +91,8 @@ func TestLinksAreFollowed(t *testing.T) {
 		}
 	}
 
-	// A program that may write beside a directory of the set can replace the directory by a
-	// link.
+	// A set contains a directory; a program that may write beside it replaces the directory by
+	// a link.
 	sub := schemas.SessionPermissions{ReadDirs: []string{in("held/sub")}}
 	require.NoError(t, os.Remove(in("held/sub")))
 	require.NoError(t, os.Symlink(in("other"), in("held/sub")))
@@ -112,11 +112,11 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 				dirs = append(dirs, p)
 			}
 		case 2:
-			_ = os.WriteFile(p, nil, 0o600) // the name may be taken
+			_ = os.WriteFile(p, nil, 0o600) // an earlier file may have the same name
 		default:
 			target := dirs[rng.IntN(len(dirs))]
 			if rng.IntN(2) == 0 {
-				target += "/" + names[rng.IntN(len(names))] // may not exist
+				target += "/" + names[rng.IntN(len(names))] // this target may not exist
 			}
 			if rng.IntN(2) == 0 {
 				var err error
@@ -135,8 +135,8 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 	}
 }
 
-// For every path at which the kernel can open or create a file, the set covers the path
-// exactly if the file lies in a directory of the set.
+// If the kernel can open or create a file at a path, the permission set covers this path
+// exactly if the file is in one of the set's directories.
 func TestContainmentAgreesWithTheKernel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -198,7 +198,8 @@ func kernelsView(p string) (where string, made bool, err error) {
 	return where, made, err
 }
 
-// Adding permissions takes none away, and adding the same ones again changes nothing.
+// Adding permissions to a set removes none, and adding the same permissions twice is the same
+// as adding them once.
 func TestApplyIsMonotoneAndIdempotent(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -260,7 +261,8 @@ func TestApplyIsMonotoneAndIdempotent(t *testing.T) {
 	require.Positive(t, lost)
 }
 
-// Only disk.go may look at files, so that the same call always gets the same verdict.
+// In this package, only disk.go may read the file system, so that the same call always gets
+// the same verdict.
 func TestOnlyDiskReadsFiles(t *testing.T) {
 	require.NoError(t, filepath.WalkDir(".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || name == "disk.go" {

@@ -18,19 +18,18 @@ type evaluation struct {
 	location *pathname.Location
 	tool     tools.Tool
 	verdict  Verdict
-	facts    *shell.Facts // of a shell command; nil until they are collected
+	facts    *shell.Facts // facts about a shell command; nil until they are collected
 	line     *shell.Line
 }
 
-// ruleSubject is the part of a call, besides its tool, that rules are compared with:
-// paths or a URL.
+// ruleSubject is what rules are compared with besides the tool: the call's paths or URL.
 type ruleSubject struct {
 	paths []string
 	url   string
 }
 
-// firstRule returns the first rule that covers the call, in the list (deny, ask or allow) of
-// each layer that applies; nil if there is none.
+// firstRule returns the first rule that covers the call, or nil. It searches the layers that
+// apply to the call; the function list selects a layer's deny, ask or allow rules.
 func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool, covers func(*rules.Rule) bool) *rules.Rule {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
@@ -47,8 +46,8 @@ func (ev *evaluation) firstRule(list func(*rules.Layer) []rules.Rule, allow bool
 	return nil
 }
 
-// layerApplies reports whether a layer applies to the call. With tightens, for deny and ask
-// rules, it applies as well if the command line changes to a directory of the layer.
+// layerApplies reports whether a layer applies to the call. tightens is true for deny and ask
+// rules. These also apply if the command line changes to a directory of the layer's projects.
 func (ev *evaluation) layerApplies(l *rules.Layer, tightens bool) bool {
 	if tightens && ev.line != nil {
 		return l.Applies(ev.call.Agent, ev.call.Host, &ev.line.Location, true)
@@ -60,9 +59,9 @@ func denyRules(l *rules.Layer) []rules.Rule  { return l.Deny }
 func askRules(l *rules.Layer) []rules.Rule   { return l.Ask }
 func allowRules(l *rules.Layer) []rules.Rule { return l.Allow }
 
-// applyRules applies deny, ask and allow rules, then remembered answers, to a call that is
-// not a shell command, and reports whether one decided. t is nil if the input cannot be read:
-// then every deny and ask rule for the tool covers the call, and no allow rule does.
+// applyRules applies deny, ask and allow rules, then remembered answers, to a call that is not
+// a shell command. It reports whether one of them decided. t is nil if the input cannot be
+// read: then every deny and ask rule for the tool covers the call, and no allow rule does.
 func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	covers := func(allow bool) func(*rules.Rule) bool {
 		return func(r *rules.Rule) bool {
@@ -96,7 +95,7 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 		return ev.decide(Ask, r.Text)
 	}
 	if ev.verdict.Rule != "" {
-		return true // a built-in ask outranks every allow
+		return true // a built-in rule has already set the verdict Ask, which outranks every allow rule
 	}
 	if r := ev.firstRule(allowRules, true, covers(true)); r != nil {
 		return ev.decide(Allow, "allow "+r.Text)
@@ -112,8 +111,9 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 	return ev.decide(Allow, "always "+g.String())
 }
 
-// searchRule returns a deny or ask rule about files below a directory that Grep searches, nil
-// if there is none: the output could show those files, so the search asks.
+// searchRule returns a deny or ask rule about files below a directory that the Grep tool
+// searches, or nil. If there is such a rule, nod asks, because the output could show those
+// files.
 func (ev *evaluation) searchRule(t *ruleSubject) *rules.Rule {
 	if t == nil || ev.tool.Name != "Grep" {
 		return nil
@@ -137,15 +137,15 @@ func (ev *evaluation) decide(e Effect, rule string) bool {
 	return true
 }
 
-// unknownField makes the verdict Ask, whatever the rules allow, if the input has a field that
-// tools of this kind are not known to have.
+// unknownField checks the names of the input's fields. If nod does not know a field for tools
+// of this kind, the verdict is Ask, whatever the rules allow.
 func (ev *evaluation) unknownField(in tools.Input) {
 	if name := in.UnknownField(ev.tool.Kind); name != "" {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its input has a field that nod does not know, "+name
 	}
 }
 
-// evaluateOther checks a tool that is neither a shell nor about files.
+// evaluateOther checks a tool that neither runs a shell nor uses files.
 func (ev *evaluation) evaluateOther(in tools.Input) {
 	url := in.URL()
 	switch {

@@ -14,19 +14,19 @@ import (
 type Explanation struct {
 	Verdict Verdict
 	Parts   []ExplainedPart          // the simple commands of a command line, in order
-	Line    string                   // the reason why the line as a whole asks; "" if it does not
-	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit what one allows
-	Harden  string                   // the line with git's configured programs switched off; "" if that changes nothing
+	Line    string                   // the reason why the line as a whole makes nod ask, or ""
+	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit what such a rule would allow
+	Harden  string                   // the line, changed so that git runs no configured programs; "" if no change is needed
 }
 
-// ExplainedPart is one simple command.
+// ExplainedPart is one simple command of a command line.
 type ExplainedPart struct {
 	Command  string
 	Harmless bool
-	Why      string // the reason to ask; "" if the command is known to be harmless
+	Why      string // the reason to ask about the command; "" if it is known to be harmless
 }
 
-// Explain checks a call as Check does and returns the reasons.
+// Explain checks a call as Check does, and returns the verdict with its reasons.
 func (p *Policy) Explain(c Call) Explanation {
 	e := Explanation{Verdict: p.Check(c), Allows: p.Propose(c)}
 	if tools.Named(c.ToolName).Kind != tools.Shell {
@@ -87,16 +87,16 @@ func (e Explanation) String() string {
 	return b.String()
 }
 
-// locate returns the location of a call.
+// locate returns the directories that give the call's paths a meaning.
 func (p *Policy) locate(c *Call) pathname.Location {
 	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
 	loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
 	return loc
 }
 
-// Harden rewrites a command line that is harmless without any rule, so that git runs no
-// program that the repository's configuration names. It returns false if there is nothing to
-// rewrite. The rewritten line is harmless too.
+// Harden rewrites the command line of a harmless call so that git runs no program that the
+// repository's configuration names. The rewritten line is harmless too. Harden returns false
+// if there is nothing to rewrite.
 func (p *Policy) Harden(c Call) (string, bool) {
 	in, err := tools.ReadInput(c.Input)
 	if err != nil || tools.Named(c.ToolName).Kind != tools.Shell {
@@ -110,8 +110,8 @@ func (p *Policy) Harden(c Call) (string, bool) {
 	return line.Harden()
 }
 
-// HardenInput returns a tool's input with its command hardened, for a host that accepts
-// an updated input; false if there is nothing to change.
+// HardenInput returns a tool's input with its command rewritten by Harden, for a host that
+// accepts a changed input. It returns false if there is nothing to change.
 func (p *Policy) HardenInput(c Call) (json.RawMessage, bool) {
 	hard, changed := p.Harden(c)
 	if !changed {

@@ -63,7 +63,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	}
 }
 
-// spelledOut returns a search pattern without the segments that start with a wildcard.
+// spelledOut returns a search pattern without those path segments that begin with a wildcard.
 func spelledOut(pattern string) string {
 	var out []string
 	for seg := range strings.SplitSeq(pathname.Slashes(pattern), "/") {
@@ -79,7 +79,8 @@ func (ev *evaluation) askAboutSecret(p string) {
 	ev.addReason("touches a secret or settings")
 }
 
-// checkPath applies the built-in rules about a path: nod's own files and secrets.
+// checkPath applies the built-in rules to a path: it may be one of nod's own files or a
+// secret.
 func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
 	case strings.TrimSpace(p) == "" && ev.tool.Kind != tools.Search:
@@ -105,8 +106,9 @@ func (ev *evaluation) addReason(r string) {
 	}
 }
 
-// editable reports whether every path is an ordinary file of the project. If the project is
-// or holds a home directory, no path is, because it may be a file that every login runs.
+// editable reports whether every path is an ordinary file of the project. If the project is a
+// home directory or contains one, editable returns false, because a path may be a file that
+// every login runs.
 func (ev *evaluation) editable(paths []string) bool {
 	if ev.location.Project != "" && ev.location.HoldsHome(ev.location.Project) {
 		return false

@@ -14,7 +14,8 @@ import (
 	"github.com/nodbus/nod/actors/policy"
 )
 
-// seeds are commands of every kind for the fuzz tests; policy allows some of them.
+// seeds are the first inputs of the fuzz tests: commands of every kind, of which the policy
+// allows some.
 var seeds = []string{
 	"ls -la", "cat README.md", "git log --oneline -5 | head", "cd src && ls", "grep -rn --include='*.go' x .", "sed -n '1,5p' a.go", "find . -name '*.go'", "echo 'a; b'", `echo "it's $?"`, "ls 2>/dev/null || true",
 	"jq -r '.a' a.json", "rg -n 'x|y' src", "awk '{print $1}' a", "[ -f a ] && echo b", "wc -l < a", "ls # all", "git diff HEAD~1 -- a b", "cat a\\ b", "sort -u a | uniq -c | sort -rn", "git branch --list 'x*'", "git show HEAD:a",
@@ -40,8 +41,8 @@ func verdict(p *policy.Policy, command string) policy.Verdict {
 	return p.Check(policy.Call{ToolName: "Bash", Input: raw, Cwd: project, Project: project, Home: home})
 }
 
-// No line is allowed once a command that writes is added to it, in any way that shell syntax
-// offers.
+// If a command that writes is added to any line, in any way that shell syntax offers, the line
+// is not allowed.
 func FuzzInfected(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
@@ -74,9 +75,9 @@ func FuzzInfected(f *testing.F) {
 
 var simpleWord = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 
-// Quotes around plain words, and more space between words, do not change the verdict, because
-// they do not change what runs. The first word of a command is left as it is: quotes around
-// it switch aliases off.
+// Quotes around plain words, and more spaces between words, do not change the verdict, because
+// they do not change what runs. The first word of a command gets no quotes, because they would
+// switch off aliases.
 func FuzzSpelling(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetReaders)
@@ -141,14 +142,14 @@ func FuzzZsh(f *testing.F) {
 	})
 }
 
-// Check panics on no input and is never slow. The shortest of several runs counts, so that a
-// busy machine does not fail the test.
+// Check never panics and is never slow. Of several runs the fastest counts, so that a busy
+// machine does not fail the test.
 func FuzzBounded(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
 	limit := 10 * time.Millisecond
 	if fuzzing := flag.Lookup("test.fuzz"); raceEnabled || fuzzing != nil && fuzzing.Value.String() != "" {
-		limit *= 10 // instrumented code is about ten times slower
+		limit *= 10 // fuzzing and the race detector make the code about ten times slower
 	}
 	f.Fuzz(func(t *testing.T, src string) {
 		best := time.Hour
@@ -167,8 +168,8 @@ func FuzzBounded(f *testing.F) {
 	})
 }
 
-// Any text may come as the input of any tool: Check does not panic, and never allows input
-// that is not JSON.
+// The input of a tool may be any text. Check does not panic on it, and never allows input that
+// is not JSON.
 func FuzzInput(f *testing.F) {
 	for _, s := range []string{`{"command":"ls"}`, `{"command":["bash","-lc","ls"]}`, `{"file_path":"x"}`, `{"url":"http://x"}`, `{"input":"*** Update File: a"}`, `{`, `[]`, `null`} {
 		for _, tool := range []string{"Bash", "Read", "Edit", "apply_patch", "WebFetch", "Grep", "mcp__a__b", ""} {

@@ -18,19 +18,19 @@ type Access string
 // The kinds of access.
 const (
 	AccessRead    Access = "read"
-	AccessWrite   Access = "write" // and read
+	AccessWrite   Access = "write" // includes read access
 	AccessNetwork Access = "network"
 )
 
-// Permission is a parsed permission tag. Its path is absolute; symbolic links in it are
-// resolved only if Missing returned the permission.
+// Permission is a parsed permission tag. Its path is absolute, but may go through symbolic
+// links, except in the permissions that Missing returns.
 type Permission struct {
 	Access Access
-	Path   string // "" for the network
+	Path   string // "" for AccessNetwork
 }
 
-// ParsePermission reads a tag: @read:<path>, @write:<path> or @network. Agents are sent its
-// errors, so the errors contain no path.
+// ParsePermission reads a tag: @read:<path>, @write:<path> or @network. Its errors contain no
+// path, because agents are sent them.
 func ParsePermission(tag string) (Permission, error) {
 	kind, dir, _ := strings.Cut(tag, ":")
 	switch {
@@ -54,9 +54,9 @@ func pathPermission(access Access, dir, word string) (Permission, error) {
 	return Permission{access, path.Clean(dir)}, nil
 }
 
-// CheckPath returns an error for a text that cannot be the path of a permission. It refuses
-// ".." because its meaning depends on the links before it, and ~ because its meaning depends
-// on the reader.
+// CheckPath returns an error if dir cannot be the path of a permission. It refuses ".."
+// because its meaning depends on the symbolic links before it, and a leading ~ because its
+// meaning depends on the user.
 func CheckPath(dir string) error {
 	var why string
 	switch {
@@ -82,7 +82,7 @@ func (p Permission) String() string {
 	return "@" + string(p.Access) + ":" + p.Path
 }
 
-// resolved returns p with its path's links resolved.
+// resolved returns p with the symbolic links in its path resolved.
 func (p Permission) resolved(resolve Resolver) (Permission, error) {
 	if p.Access == AccessNetwork {
 		return p, nil
@@ -94,12 +94,12 @@ func (p Permission) resolved(resolve Resolver) (Permission, error) {
 	return Permission{p.Access, at}, err
 }
 
-// Missing returns the permissions of perms that set does not include, in their order, with
-// links resolved: a person is shown these true paths, and Apply adds them. A nil set includes
-// nothing. If a path cannot be resolved, Missing returns an error.
+// Missing returns those permissions of perms that the permission set does not include, in the
+// same order, with symbolic links resolved. A person is shown these true paths, and Apply adds
+// them. A nil set includes nothing. If a path cannot be resolved, Missing returns an error.
 //
-// Links in the directories of set are not resolved again: a program that may write beside
-// such a directory could have replaced it by a link.
+// Links in the set's directories are not resolved again, because a program that may write
+// beside such a directory could have replaced the directory by a link.
 func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolver) ([]Permission, error) {
 	var missing []Permission
 	for _, p := range perms {
@@ -114,15 +114,16 @@ func Missing(set *schemas.SessionPermissions, perms []Permission, resolve Resolv
 	return missing, nil
 }
 
-// Covers reports whether set includes p with its links resolved; false if they cannot be
-// resolved.
+// Covers reports whether the permission set includes p after the symbolic links in p's path
+// are resolved. It returns false if they cannot be resolved.
 func Covers(set *schemas.SessionPermissions, p Permission, resolve Resolver) bool {
 	missing, err := Missing(set, []Permission{p}, resolve)
 	return err == nil && len(missing) == 0
 }
 
-// includes reports whether set includes p, by name alone. The working directory may be read
-// and written, and a directory that may be written may be read.
+// includes reports whether the permission set includes p, judged only by the names of paths.
+// The set's working directory may be read and written, and a directory that may be written may
+// be read.
 func includes(set *schemas.SessionPermissions, p Permission) bool {
 	if set == nil {
 		return false
@@ -139,9 +140,9 @@ func includes(set *schemas.SessionPermissions, p Permission) bool {
 	return false
 }
 
-// Apply returns set with perms added. It removes nothing, and adding a permission that
-// set includes changes nothing; set itself is not changed. It resolves no links: perms
-// should come from Missing.
+// Apply returns a copy of the permission set with perms added. It removes nothing, and adding
+// a permission that the set already includes gives no further access. It resolves no symbolic
+// links, so perms should come from Missing.
 func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionPermissions {
 	set.ReadDirs, set.WriteDirs = slices.Clone(set.ReadDirs), slices.Clone(set.WriteDirs)
 	for _, p := range perms {
@@ -158,8 +159,8 @@ func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionP
 	return set
 }
 
-// Held returns the permissions that a session has: the set that its owner gave it (nil for
-// none) and those of its grants, none of which may have ended.
+// Held returns all permissions of a session: those in the set that its owner gave it (nil for
+// none), and those of its grants. The caller must leave out grants that have ended.
 func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) schemas.SessionPermissions {
 	var held schemas.SessionPermissions
 	if set != nil {
@@ -167,7 +168,7 @@ func Held(set *schemas.SessionPermissions, grants []schemas.StandingAnswer) sche
 	}
 	for _, g := range grants {
 		for _, tag := range g.Permissions {
-			if p, err := ParsePermission(tag); err == nil { // no other tag was ever granted
+			if p, err := ParsePermission(tag); err == nil { // nod never grants a tag that cannot be parsed
 				held = Apply(held, p)
 			}
 		}
@@ -182,9 +183,9 @@ func withDir(dirs []string, dir string) []string {
 	return append(dirs, dir)
 }
 
-// ExecScope returns the permissions of a command that a session with set starts: its working
-// directory and the given tags, which set must include. The command gets nothing else of set.
-// If set may lack a tag, ExecScope returns an error and no permissions.
+// ExecScope returns the permissions of a command that a session starts: the session's working
+// directory and the given tags. The command gets none of the session's other permissions. If
+// the session's permission set does not include a tag, ExecScope returns an error.
 func ExecScope(set schemas.SessionPermissions, tags []string, resolve Resolver) (schemas.SessionPermissions, error) {
 	scope := schemas.SessionPermissions{WorkingDir: set.WorkingDir}
 	for _, tag := range tags {

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// asWritten is a Resolver for paths without links.
+// asWritten is a Resolver that returns the path unchanged, for paths without symbolic links.
 func asWritten(p string) (string, error) { return p, nil }
 
 func parse(t testing.TB, tags ...string) []policy.Permission {
@@ -44,7 +44,7 @@ func TestPermissionTags(t *testing.T) {
 		"@read:/..a/...":                      "@read:/..a/...",
 		"@read:/" + strings.Repeat("ä", 4095): "@read:/" + strings.Repeat("ä", 4095),
 		"@write:/" + strings.Repeat("x/", 2047) + "y": "@write:/" + strings.Repeat("x/", 2047) + "y",
-		"@read:/\u202egnp":                            "@read:/\u202egnp", // escaped when it is shown
+		"@read:/\u202egnp":                            "@read:/\u202egnp", // the tag keeps the invisible character, which is escaped only for display
 	} {
 		p, err := policy.ParsePermission(tag)
 		require.NoError(t, err, tag)
@@ -93,7 +93,7 @@ func TestWhatPermissionsCover(t *testing.T) {
 	}{
 		{&set, "@read:/src", true},
 		{&set, "@read:/src/a/b", true},
-		{&set, "@read:/srcfoo", false}, // whole segments only
+		{&set, "@read:/srcfoo", false}, // /srcfoo begins with the text /src, but not with the segment
 		{&set, "@read:/sr", false},
 		{&set, "@read:/", false},
 		{&set, "@write:/src/a", false},
@@ -108,7 +108,7 @@ func TestWhatPermissionsCover(t *testing.T) {
 		{&set, "@network", false},
 		{&everything, "@read:/x", true},
 		{&everything, "@network", true},
-		{&schemas.SessionPermissions{}, "@read:/", false}, // an empty path covers nothing
+		{&schemas.SessionPermissions{}, "@read:/", false}, // the set's working directory is "", which covers nothing
 		{&schemas.SessionPermissions{ReadDirs: []string{"", "src", "."}}, "@read:/src", false},
 		{nil, "@read:/src", false},
 		{nil, "@network", false},
@@ -148,13 +148,13 @@ func TestApplyAddsAndTakesNothingAway(t *testing.T) {
 	assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a"}}, before)
 	assert.Equal(t, after, policy.Apply(after, parse(t, "@write:/out", "@read:/a/b", "@network")...))
 
-	// Adding permissions does not narrow the access that the set gave before.
+	// The added permission does not narrow the access that the set gave before.
 	assert.True(t, policy.Covers(&after, parse(t, "@read:/home/x")[0], asWritten))
 	assert.True(t, policy.Covers(&after, parse(t, "@read:/a/x")[0], asWritten))
 	odd := []policy.Permission{{Access: policy.AccessRead}, {Access: policy.AccessWrite, Path: "../x"}, {Access: "own", Path: "/x"}}
 	assert.Equal(t, after, policy.Apply(after, odd...), "what is no permission adds nothing")
 
-	// Apply does not write to memory that two sets share.
+	// The slice has spare capacity, to which Apply must not write, because two sets share it.
 	shared := schemas.SessionPermissions{ReadDirs: append(make([]string, 0, 4), "/a")}
 	one, two := policy.Apply(shared, parse(t, "@read:/one")...), policy.Apply(shared, parse(t, "@read:/two")...)
 	assert.Equal(t, []string{"/a", "/one"}, one.ReadDirs)

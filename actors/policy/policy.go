@@ -1,13 +1,13 @@
 // Package policy decides tool calls by rules. Check takes a call and returns a verdict: to
-// allow it, to deny it or to ask a person. (A call, a flag or a word "asks" if it makes the
-// verdict Ask.) The same call always gets the same verdict: the package keeps no state, and
-// only ThisDisk and OnDisk look at files. It also computes what the permissions of a session
-// cover.
+// allow the call, to deny it or to ask a person. (In the comments of this package, a call or a
+// flag "makes nod ask" if the verdict on it is Ask.) The same call always gets the same
+// verdict: the package keeps no state, and only ThisDisk and OnDisk read the file system. It
+// also computes what the permissions of a session cover.
 //
 // Deny rules are tried first, then ask rules, then allow rules, over all layers that match
-// the call; the preset decides only a call that no rule covers. A call of a form that the
-// package does not know asks. Paths are compared as they are written: symbolic links are not
-// followed. (Permissions are about true paths: see OnDisk.)
+// the call; the preset decides only a call that no rule covers. A call in a form that the
+// package does not know makes nod ask. Paths are compared as they are written: symbolic links
+// are not followed. (Permissions are about true paths: see OnDisk.)
 package policy
 
 import (
@@ -34,17 +34,17 @@ const (
 	Deny  Effect = "deny"
 )
 
-// Call is a tool call to check. An empty field means unknown; if the verdict depends on it,
-// the verdict is Ask.
+// Call is a tool call to check. An empty field means that the value is unknown; if the verdict
+// depends on an unknown value, it is Ask.
 type Call struct {
 	ToolName   string
 	ActionType schemas.ActionType
-	Input      json.RawMessage // the tool's input, an object
+	Input      json.RawMessage // the tool's input, a JSON object
 	Cwd        string
 
-	Agent   string // the agent's name, which layers match; from the request's subject, never from its payload
+	Agent   string // the agent's name, with which layers are matched; it comes from the NATS subject of the request, never from the payload
 	Host    string
-	Project string // the project's root; Cwd if empty
+	Project string // the project's root; if empty, Cwd is used
 	Home    string // the directory that ~ stands for
 }
 
@@ -53,48 +53,48 @@ func CallOf(agent string, r *schemas.Request) Call {
 	var where struct {
 		Cwd string `json:"cwd"`
 	}
-	_ = json.Unmarshal(r.ActionDetails, &where) // the schema guarantees an object; without cwd the directory is unknown
+	_ = json.Unmarshal(r.ActionDetails, &where) // the schema guarantees that this is an object; if it has no cwd, the directory is unknown
 	return Call{
 		ToolName: r.ToolName, ActionType: r.ActionType, Input: r.ActionDetails, Cwd: where.Cwd,
 		Agent: agent, Host: r.Host, Project: r.Project,
 	}
 }
 
-// Default is the Rule of a verdict that neither a rule of the user nor a built-in rule
-// decided.
+// Default is the Rule of a verdict that comes neither from a rule of the user nor from a
+// built-in rule.
 const Default = "default"
 
 // Built-in rules, which outrank every allow rule of the user.
 const (
-	secretsRule = "default secrets" // asks about access to secrets
-	ownRule     = "default nod"     // denies writing nod's own files and running its deciding commands
+	secretsRule = "default secrets" // access to secrets makes nod ask
+	ownRule     = "default nod"     // denies writing nod's own files, and running those nod commands that decide, grant or configure
 )
 
 // Verdict is the result of checking a call.
 type Verdict struct {
 	Effect  Effect
-	Rule    string // the rule that decided, as the user wrote it; Default for the preset
+	Rule    string // the rule that decided, with its list, such as "deny Bash(rm:*)"; Default if the preset decided
 	Risk    schemas.Risk
 	Reasons []string // the reasons for the risk
-	Why     string   // the reason not to allow the call, a sentence for a person; "" if it is allowed
-	// Remembered names the remembered answers that allowed the call.
+	Why     string   // for a person: the reason why the call is not allowed; "" if it is allowed
+	// Remembered identifies the remembered answers that allowed the call.
 	Remembered []RememberedRef
 }
 
-// RememberedRef identifies a remembered answer: List is the index of its list, in the order in
-// which lists were added to the policy, and Index is its index in that list.
+// RememberedRef identifies a remembered answer. List is the index of the answer's list, in the
+// order in which With and WithLists added the lists. Index is the answer's index in this list.
 type RememberedRef struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	shell   shell.Reader // also holds the preset and the names of secrets
+	shell   shell.Reader // reads command lines; its fields also hold the preset and the names of secrets
 	layers  []rules.Layer
-	answers []*Answers // remembered answers, in the order given to With
+	answers []*Answers // lists of remembered answers, in the order in which they were added
 }
 
 // New compiles permissions and further layers of rules. If it cannot parse a rule, it returns
-// an error that names the rule: ignoring a rule silently would let calls through that the
-// rule forbids.
+// an error that contains the rule. It does not skip such a rule, because calls that the rule
+// forbids would then be allowed.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{shell: shell.Reader{Secrets: secrets.Compile()}}
 	var err error
@@ -116,9 +116,9 @@ func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) 
 	return pol, nil
 }
 
-// Tighten returns p with the rules of the project at dir added, to check calls of that
-// project. Project settings may only tighten: Tighten leaves out their allow rules and their
-// preset and lists them in ignored.
+// Tighten returns a copy of p to which the rules of the project at dir are added. Use it only
+// to check calls of that project. A project's settings may only forbid more, so Tighten leaves
+// out their allow rules and their preset, and returns these as ignored.
 func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy, ignored []string, err error) {
 	for _, r := range project.Allow {
 		ignored = append(ignored, "allow "+r)
@@ -152,13 +152,14 @@ func (p *Policy) Dirs(c Call) []string {
 	return dirs
 }
 
-// directoryChange matches the input of a shell tool that may change the directory: it
-// contains cd, as in a command, or dir, as in a field, or an escape that may hide them.
+// directoryChange matches the input of a shell tool if the call may run in another directory:
+// it contains cd, as in the command, or dir, as in the name of a field, or an escape that may
+// hide these letters.
 var directoryChange = regexp.MustCompile(`cd|dir|\\u`)
 
-// Guard returns p, with further paths to protect as nod's own: full paths of files or
-// directories, such as a data directory in an unusual place. A relative path is an error,
-// because it would protect nothing.
+// Guard returns a copy of p that protects further paths as nod's own: full paths of files or
+// directories, such as a data directory in an unusual place. For a relative path it returns an
+// error, because such a path would protect nothing.
 func (p *Policy) Guard(paths ...string) (*Policy, error) {
 	var own []string
 	for _, at := range paths {

@@ -7,7 +7,7 @@ import "fmt"
 // The presets, from the strictest to the most permissive.
 const (
 	PresetDesign  = "design"
-	PresetReaders = "readers" // the default
+	PresetReaders = "readers" // the default preset
 	PresetProject = "project"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// realCall is a line of the corpus of real sessions.
+// realCall is a line of the corpus of real sessions: a call that an agent made.
 type realCall struct {
 	Run       string          `json:"run"`
 	Kind      string          `json:"kind"`
@@ -65,8 +65,8 @@ func TestRealCallsByClass(t *testing.T) {
 	}
 }
 
-// A user who takes the five best suggestions of each project gets at most three prompts in at
-// least half of the sessions.
+// If a user accepts the five best suggestions for each project, at least half of the sessions
+// have at most three prompts.
 func TestReplayWithSuggestions(t *testing.T) {
 	calls, err := policy.ReadTranscript(corpus(t, "real-calls.jsonl"), "real-calls")
 	require.NoError(t, err)

@@ -10,28 +10,30 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// With returns p with remembered answers. They allow only calls that would ask otherwise:
-// deny and ask rules, secrets and nod's own commands outrank them.
+// With returns a copy of p with further remembered answers. They allow only calls about which
+// nod would otherwise ask. Deny rules, ask rules and the built-in rules for secrets and nod's
+// own commands outrank them.
 func (p *Policy) With(grants ...schemas.RememberedRule) *Policy {
 	return p.WithLists(NewAnswers(grants))
 }
 
-// WithLists is With for lists that are too long to copy. The policy keeps the lists, and
-// Verdict.Remembered refers to them by index.
+// WithLists does the same as With, for lists that are too long to copy. The policy keeps the
+// lists themselves; Verdict.Remembered refers to them by index.
 func (p *Policy) WithLists(lists ...*Answers) *Policy {
 	out := *p
 	out.answers = append(p.answers[:len(p.answers):len(p.answers)], lists...)
 	return &out
 }
 
-// rememberedCommand returns the first remembered answer that begins like argv and for which
-// covers returns true, and its position. In a list, answers with fewer words come first.
+// rememberedCommand searches the remembered answers whose words are the first words of argv.
+// It returns the first for which covers returns true, with its position. Within a list,
+// answers with fewer words come first.
 func (p *Policy) rememberedCommand(argv []string, covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered(func(a *Answers) []int { return a.commands(argv) }, covers)
 }
 
-// rememberedTool returns the first remembered answer that is not for a command and for which
-// covers returns true, and its position.
+// rememberedTool searches the remembered answers that are not for commands. It returns the
+// first for which covers returns true, with its position.
 func (p *Policy) rememberedTool(covers func(*schemas.RememberedRule) bool) (*schemas.RememberedRule, RememberedRef) {
 	return p.remembered((*Answers).tools, covers)
 }
@@ -47,7 +49,8 @@ func (p *Policy) remembered(candidates func(*Answers) []int, covers func(*schema
 	return nil, RememberedRef{}
 }
 
-// inAnswersProject reports whether the call certainly runs in the answer's project.
+// inAnswersProject reports whether the call certainly runs in the project for which the answer
+// was given.
 func inAnswersProject(a *schemas.RememberedRule, loc *pathname.Location) bool {
 	if a.Project == "" {
 		return true
@@ -79,8 +82,8 @@ func coversArgv(a *schemas.RememberedRule, ev *evaluation, argv []string) bool {
 
 // coversTool reports whether the answer covers a call that is not a command.
 func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool {
-	// The cheap checks come first, because there may be many answers. A web call asks
-	// because of its address, and no answer holds an address.
+	// The cheap checks come first, because there may be many answers. No answer covers a web
+	// call: nod asks about it because of its address, and answers do not store addresses.
 	if len(a.Argv) > 0 || ev.tool.Kind == tools.Shell || ev.tool.Kind == tools.Web {
 		return false
 	}
@@ -103,9 +106,9 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 	return len(t.paths) > 0
 }
 
-// keepsToAnswer reports whether rest, the words after the prefix that an answer holds, stays
-// within the answer: the words name nothing outside the project, set no variable, run no
-// other target and supply no code.
+// keepsToAnswer reports whether an answer for a prefix also covers rest, the words after this
+// prefix: they mean nothing outside the project, set no variable, run no other target and
+// supply no code.
 func keepsToAnswer(a *schemas.RememberedRule, loc *pathname.Location, rest []string) bool {
 	argv := a.Argv
 	if argv[0] == "rtk" && len(argv) > 1 {
@@ -114,13 +117,13 @@ func keepsToAnswer(a *schemas.RememberedRule, loc *pathname.Location, rest []str
 	return commands.Bounded(argv, rest) && !slices.ContainsFunc(rest, func(w string) bool { return leadsOut(w, loc) })
 }
 
-// leadsOut reports whether a further word of a runner names something outside the project, or
-// a file that decides what else runs, such as a hook.
+// leadsOut reports whether w, a further word of a runner, means a path outside the project, or
+// a file that decides which programs run, such as a hook.
 func leadsOut(w string, loc *pathname.Location) bool {
 	flag := strings.HasPrefix(w, "-")
 	parts := pathname.Pieces(w)
 	if flag && len(w) > 2 && w[1] != '-' {
-		parts = append(parts, w[2:]) // -C/DIR
+		parts = append(parts, w[2:]) // the value follows the letter directly, as in -C/DIR
 	}
 	return slices.ContainsFunc(parts, func(p string) bool {
 		out := pathname.IsAbs(pathname.Slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+pathname.Slashes(p)+"/", "/../")

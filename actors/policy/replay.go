@@ -12,16 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// SessionCall is a call in an agent's transcript.
+// SessionCall is a tool call in an agent's transcript, with its session.
 type SessionCall struct {
 	Session string
 	Call
 }
 
-// ReadTranscript reads the tool calls of a transcript, one JSON object a line: Claude Code's,
-// Codex's, or calls {"run","tool_name","tool_input","cwd"}. name is the session of Codex and
-// Claude Code lines that name none. Lines about other things are skipped; a line that is not
-// JSON is an error that gives its number.
+// ReadTranscript reads the tool calls of a transcript with one JSON object per line: of Claude
+// Code, of Codex, or objects {"run","tool_name","tool_input","cwd"}. name is used as the
+// session of lines of Claude Code and Codex that contain no session. ReadTranscript skips
+// lines that are not tool calls. For a line that is not JSON, it returns an error with the
+// line's number.
 func ReadTranscript(r io.Reader, name string) ([]SessionCall, error) {
 	t := transcript{session: name, projects: map[string]string{}}
 	err := eachLine(r, func(n int, line []byte) error {
@@ -51,7 +52,7 @@ type transcriptLine struct {
 
 type transcript struct {
 	session, cwd string
-	projects     map[string]string // by session: the directory in which it began, or a later one above that
+	projects     map[string]string // for each session, the directory in which it began, or the highest directory above it to which it changed
 	calls        []SessionCall
 }
 
@@ -96,7 +97,7 @@ func (t *transcript) claude(e *transcriptLine) {
 		}
 	}
 	if json.Unmarshal(e.Message, &m) != nil {
-		return // a message of plain text
+		return // a message that is only text has no calls
 	}
 	session := e.SessionID
 	if session == "" {
@@ -118,7 +119,7 @@ func (t *transcript) codex(e *transcriptLine) {
 		}
 	}
 	if json.Unmarshal(e.Payload, &item) != nil {
-		return // an item of another shape
+		return // items of other forms are not tool calls
 	}
 	switch item.Type {
 	case "function_call":
@@ -134,16 +135,16 @@ func (t *transcript) codex(e *transcriptLine) {
 	}
 }
 
-// promptlessTools are tools that an agent uses on itself or to talk to its user; their
-// hosts ask no permission for them.
+// promptlessTools are tools that an agent uses only on itself or to talk to its user. Hosts
+// ask for no permission before these tools run.
 var promptlessTools = map[string]bool{
 	"Task": true, "Agent": true, "Skill": true, "AskUserQuestion": true, "ExitPlanMode": true, "EnterPlanMode": true, "SendMessage": true, "TaskStop": true,
 	"TeamCreate": true, "TeamDelete": true, "TodoWrite": true, "TodoRead": true, "TaskCreate": true, "TaskUpdate": true, "TaskGet": true, "TaskList": true,
 	"TaskOutput": true, "ToolSearch": true, "update_plan": true, "write_stdin": true, "ask_user": true,
 }
 
-// Replayed counts the calls that nod would have allowed, asked about and denied under a
-// preset.
+// Replayed counts, for one preset, the calls that nod would have allowed, asked about and
+// denied.
 type Replayed struct {
 	Preset      string         `json:"preset"`
 	Sessions    int            `json:"sessions"`
@@ -151,14 +152,15 @@ type Replayed struct {
 	Allowed     int            `json:"allowed"`
 	Asked       int            `json:"asked"`
 	Denied      int            `json:"denied"`
-	Median      int            `json:"median"` // prompts per session
+	Median      int            `json:"median"` // median number of prompts per session
 	P90         int            `json:"p90"`
 	AllowedBy   map[string]int `json:"allowed_by_tool"`
-	Suggestions []Suggestion   `json:"suggestions"` // the best over all projects
+	Suggestions []Suggestion   `json:"suggestions"` // rules that would have spared the most prompts, over all projects
 }
 
-// Replay counts, for each preset on top of these permissions, the calls that nod would
-// have asked about, and finds up to limit rules that would spare the most of them.
+// Replay checks the calls under each preset in turn, with the given permissions added. For
+// each preset it counts the calls about which nod would have asked, and suggests at most limit
+// rules that would have spared the most of these prompts.
 func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replayed, error) {
 	var out []Replayed
 	for _, preset := range []string{PresetDesign, PresetReaders, PresetProject} {

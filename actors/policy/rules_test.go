@@ -35,7 +35,7 @@ func TestRules(t *testing.T) {
 	for _, c := range []struct {
 		rule        string
 		yes, no     []policy.Call
-		onlyForbids []policy.Call // covered if the rule denies, not if it allows
+		onlyForbids []policy.Call // a deny rule covers these calls, an allow rule does not
 	}{
 		{"Bash(npm test)", []policy.Call{bash(t, "npm test"), bash(t, "npm  'test'"), bash(t, "cd src && npm test 2>&1 | tail -n 40"), bash(t, "npm test; ls")},
 			[]policy.Call{bash(t, "npm testx"), bash(t, "npm test2"), bash(t, "npm run x"), bash(t, "xnpm test")},
@@ -146,15 +146,15 @@ func TestLayers(t *testing.T) {
 		want policy.Effect
 	}{
 		{with(write, "a", "dev", ""), policy.Allow}, {with(write, "a", "dev", "/srv/prod/x"), policy.Ask}, {with(write, "a", "dev", "/srv/production"), policy.Allow},
-		{with(write, "a", "prod", "/srv/prod/x"), policy.Deny}, {with(write, "a", "", ""), policy.Deny}, // if the host is unknown, the rules that deny apply
+		{with(write, "a", "prod", "/srv/prod/x"), policy.Deny}, {with(write, "a", "", ""), policy.Deny}, // if the host is unknown, deny rules for any host apply
 		{with(build, "ci-1", "dev", ""), policy.Allow}, {with(build, "ann", "dev", ""), policy.Ask}, {with(build, "", "dev", ""), policy.Ask},
 	} {
 		assert.Equal(t, c.want, p.Check(c.call).Effect, "%+v", c.call)
 	}
 }
 
-// A host may name one project for a whole session: the deny and ask rules for the directory
-// in which a call is made still apply to it.
+// A host may report the same project for all calls of a session. The deny and ask rules for
+// the directory in which a call runs still apply to this call.
 func TestLayersOfTheCallsDirectory(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Write", "Bash(make:*)"}},
@@ -213,8 +213,8 @@ func TestAProjectMayOnlyTighten(t *testing.T) {
 	_, _, err = p.Tighten(schemas.Permissions{Deny: []string{"("}}, project)
 	assert.Error(t, err)
 
-	// Relative paths in a project's rules begin at that project, whatever project a call
-	// names.
+	// Relative paths in a project's rules begin in that project, even if a call reports
+	// another project.
 	other, _, err := p.Tighten(schemas.Permissions{Deny: []string{"Write(gen/**)", "Read(/private/**)"}}, "/srv/x")
 	require.NoError(t, err)
 	at := func(c policy.Call, cwd string) policy.Call { c.Cwd = cwd; return c }
@@ -251,7 +251,7 @@ func TestProjectPreset(t *testing.T) {
 	assert.Equal(t, policy.Ask, p.Check(unknown).Effect)
 }
 
-// A remembered answer covers the call that was shown, and no similar one.
+// A remembered answer covers the call that the person was shown, and no similar call.
 func TestAlways(t *testing.T) {
 	exact := preset(t, "").With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"npm", "test"}, Project: project})
 	for _, c := range []string{"npm test", "npm  test", "npm 'test'", "cd src && npm test 2>&1 | tail -n 40", "npm test || true", "npm test && npm test; echo $?", "npm test 2>/dev/null | grep -c ok"} {

@@ -74,8 +74,8 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	}
 }
 
-// shellRules reports whether a deny or ask rule may cover a shell command, or a path in
-// it.
+// shellRules reports whether there are deny or ask rules that may cover a shell command or a
+// path in it.
 func (ev *evaluation) shellRules() bool {
 	for i := range ev.pol.layers {
 		for _, list := range [][]rules.Rule{ev.pol.layers[i].Deny, ev.pol.layers[i].Ask} {
@@ -89,8 +89,9 @@ func (ev *evaluation) shellRules() bool {
 	return false
 }
 
-// pathRule applies the deny or the ask rules about files to every word of the line, and
-// reports whether one decided: a file that a rule keeps from Read is kept from cat as well.
+// pathRule applies the deny rules or the ask rules about files to every word of the line, and
+// reports whether one of them decided. For example, a file that a rule denies to the Read tool
+// is also denied to cat.
 func (ev *evaluation) pathRule(effect Effect) bool {
 	for i := range ev.pol.layers {
 		l := &ev.pol.layers[i]
@@ -111,9 +112,9 @@ func (ev *evaluation) pathRule(effect Effect) bool {
 	return false
 }
 
-// allowedParts returns a rule that allows the line, or "" if it is not allowed. Each simple
-// command must be harmless or wholly covered by one rule, and the line must do nothing
-// besides running them.
+// allowedParts returns a rule that allows a part of the line, or "" if the line is not
+// allowed. Each simple command must be harmless, or one rule must cover it completely, and the
+// line must do nothing besides running these commands.
 func (ev *evaluation) allowedParts() string {
 	if !ev.mayAllow() || ev.line.Comments || ev.line.Untracked || ev.line.Why != "" || len(ev.line.Parts) == 0 || !ev.line.StandsInProject() {
 		return ""
@@ -145,7 +146,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 	argv := make([]string, len(p.Words))
 	for i, w := range p.Words {
 		if w.Glob {
-			return "" // a rule covers only words that are spelled out
+			return "" // a rule covers no word that the shell would expand
 		}
 		argv[i] = w.Text
 	}
@@ -153,7 +154,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 		return "allow " + r.Text
 	}
 	if p.HasInput {
-		return "" // an answer does not cover input, which may be code
+		return "" // no remembered answer covers a command that reads input, because the input may be code
 	}
 	g, which := ev.pol.rememberedCommand(argv, func(g *schemas.RememberedRule) bool { return coversArgv(g, ev, argv) })
 	if g == nil {

@@ -8,12 +8,11 @@ import (
 	"github.com/nodbus/nod/actors/policy/tools"
 )
 
-// ShellNeeds returns the permissions that a command line needs if it only reads: to read the
-// directories that it may run in, all paths that its words may name, and the whole work tree
-// of a repository that git reads. This may be more than the line reads, never less. disk must
-// be that of the machine on which the line runs. It returns ErrOtherTool for a tool that is
-// not a shell; any other error tells why the reads are unknown, and then a person must be
-// asked.
+// ShellNeeds returns the permissions that a harmless command line needs: to read the
+// directories in which it may run, all paths that its words may mean and, if it runs git,
+// whole work trees. This may be more than the line reads, never less. disk must describe the
+// machine on which the line runs. ShellNeeds returns ErrOtherTool for a tool that is not a
+// shell. After any other error, the reads are unknown and a person must be asked.
 func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return nil, ErrOtherTool
@@ -36,9 +35,9 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 	return perms, nil
 }
 
-// callLine reads a shell call's command in the directory in which the tool runs it. why is
-// the reason why a part of the call is unknown, "" if there is none. If the input cannot be
-// read, line is nil.
+// callLine reads the command line of a shell call, in the directory in which the tool runs it.
+// why says which part of the call is unknown, or is "". If the input cannot be read, line is
+// nil.
 func (p *Policy) callLine(c *Call) (line *shell.Line, why string) {
 	in, err := tools.ReadInput(c.Input)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// held makes a directory w, which a session may read, and a directory out, which it may not,
-// with links from w to out. It returns the directory that holds both.
+// held makes a directory w, which a session may read, a directory out, which it may not read,
+// and symbolic links from w to out. It returns the parent directory of both.
 func held(t *testing.T) (dir string) {
 	t.Helper()
 	dir = trueTempDir(t)
@@ -31,8 +31,8 @@ func held(t *testing.T) (dir string) {
 	return dir
 }
 
-// covered reports whether permission for w covers the needs of an allowed line, and the
-// missing permissions or the error.
+// covered reports whether the permissions of a session with the working directory w include
+// all that an allowed line needs. It also returns the missing permissions or the error.
 func covered(t *testing.T, dir, line string) (bool, string) {
 	t.Helper()
 	c := bash(t, line)
@@ -48,8 +48,8 @@ func covered(t *testing.T, dir, line string) (bool, string) {
 	return err == nil && len(missing) == 0, fmt.Sprint(tags(missing), err)
 }
 
-// A line that the preset allows is covered only if it reads nothing outside w, in whichever
-// form it names the files.
+// A line that the preset allows is covered only if it reads nothing outside the directory w,
+// in whatever form its words contain the paths.
 func TestShellLinesReadWhatIsHeld(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{
@@ -62,10 +62,10 @@ func TestShellLinesReadWhatIsHeld(t *testing.T) {
 	for _, line := range []string{
 		"cat " + dir + "/out/x", "ls ..", "cat link/x", "ls link/../../out", "cat ~/x", "head -n3 ../out/x", "cd .. && ls",
 		"cat < " + dir + "/out/x", "wc -l < ../out/x", "cat 0< link/x", "cd sub && cat < ../../out/x", "cat x | grep words < link/x", // redirections
-		"cat */../../out/x", "cat p*/../../out/x", "ls */", "cat s?b/a.txt", "head -n1 [l]ink/x.txt", // patterns within a path
-		"cat lin*/x", "cat sub/LEAK*.txt", "cat sub/*.TXT", "cat -- sub/?EAK.txt", "ls lin*", "cat sub/leak*.txt", "ls '[a]'*", "cat -- -odd", // patterns and names that match links
-		"grep -lR words .", "grep -Rn --include=*.go words .", "grep -rn --dereference-recursive --include=*.go x .", "rg -lL words", "rg --follow -l words", "ls -LR", "ls --dereference", "du -L", "tree -l", "find -L . -name x", "find . -follow -name x", "diff -rq sub plain", // options that follow all links
-		"cat x # ../out/x", "cat x # " + dir + "/out/x", // an interactive Zsh takes the comment for words
+		"cat */../../out/x", "cat p*/../../out/x", "ls */", "cat s?b/a.txt", "head -n1 [l]ink/x.txt", // patterns in the middle of a path
+		"cat lin*/x", "cat sub/LEAK*.txt", "cat sub/*.TXT", "cat -- sub/?EAK.txt", "ls lin*", "cat sub/leak*.txt", "ls '[a]'*", "cat -- -odd", // file name patterns that match links, and links with odd names
+		"grep -lR words .", "grep -Rn --include=*.go words .", "grep -rn --dereference-recursive --include=*.go x .", "rg -lL words", "rg --follow -l words", "ls -LR", "ls --dereference", "du -L", "tree -l", "find -L . -name x", "find . -follow -name x", "diff -rq sub plain", // options with which a command follows all links
+		"cat x # ../out/x", "cat x # " + dir + "/out/x", // an interactive Zsh reads the comment as words
 		"cd link && ls", "cd link/../x && cat y", "cd " + dir + "/w/bent/../spot && cat leak", "cd bent/../spot && cat leak", "workmux capture agent",
 	} {
 		ok, why := covered(t, dir, line)
@@ -73,8 +73,8 @@ func TestShellLinesReadWhatIsHeld(t *testing.T) {
 	}
 }
 
-// Git can show all files of a repository, so the line needs to read the top of the
-// repository, even if that lies above the directory.
+// git can show all files of a repository. So the line needs permission to read the top of the
+// repository, even if that is above the directory in which the line runs.
 func TestGitReadsWholeWorkTrees(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{"git status", "git show HEAD:out/x", "cd .worktrees/hollow && git log -p", "git -C " + dir + "/w/.worktrees/hollow diff", "rtk git log -p", "ls && cd .worktrees/hollow && git show HEAD:../out/x"} {
@@ -100,7 +100,7 @@ func TestGitReadsWholeWorkTrees(t *testing.T) {
 	assert.False(t, ok, "a repository without a work tree is one, too")
 }
 
-// lostDisk fails every lookup.
+// lostDisk is a Disk that returns an error from every method.
 type lostDisk struct{}
 
 func (lostDisk) Links(string) ([]string, error)  { return nil, errors.New("lost") }

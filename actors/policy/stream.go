@@ -28,12 +28,12 @@ type streamCall struct {
 	ToolName  string          `json:"tool_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
 	Cwd       string          `json:"cwd"`
-	Command   string          `json:"command"` // short for a Bash call
-	Verdict   Effect          `json:"verdict"` // expected, in a test file
+	Command   string          `json:"command"` // in a test file: the command of a Bash call, instead of a name and an input
+	Verdict   Effect          `json:"verdict"` // in a test file: the expected verdict
 }
 
-// fill returns the call that a line is about; base supplies the fields that the line
-// leaves out.
+// fill returns the call that a line describes. base supplies the fields that the line leaves
+// out.
 func (a *streamCall) fill(base Call) Call {
 	base.ToolName, base.Input = a.ToolName, a.ToolInput
 	if a.Cwd != "" {
@@ -46,10 +46,10 @@ func (a *streamCall) fill(base Call) Call {
 	return base
 }
 
-// CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object a line, and
-// writes one verdict a line, in order; blank lines are skipped. The verdict on a line that is
-// not such an object is Ask. base holds the fields that all calls share. CheckStream returns
-// an error only if r or w fails or a line is longer than 4 MiB.
+// CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object per line, and
+// writes one verdict per line, in the same order. It skips blank lines. For a line that is not
+// such an object, the verdict is Ask. base supplies the fields that all calls share.
+// CheckStream returns an error only if r or w fails or a line is longer than 4 MiB.
 func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call) error {
 	out := bufio.NewWriter(w)
 	err := eachLine(r, func(_ int, line []byte) error {
@@ -76,7 +76,7 @@ func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call) error {
 	return err
 }
 
-// eachLine calls do with each line that is not blank and its number, counted from 1.
+// eachLine calls do for each line that is not blank, with the line's number, counted from 1.
 func eachLine(r io.Reader, do func(n int, line []byte) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -104,10 +104,10 @@ type Mismatch struct {
 	Why  string `json:"reason"`
 }
 
-// TestFile runs a user's own cases and returns their number and the failed ones. A line is a
-// verdict and a command ("allow git status"), or an object
-// {"tool_name","tool_input","cwd","verdict"}; blank lines and lines that start with # are
-// skipped. Any other line is an error that gives its number.
+// TestFile runs a user's own cases, and returns their number and those that failed. A line is
+// a verdict and a command ("allow git status"), or an object
+// {"tool_name","tool_input","cwd","verdict"}. TestFile skips blank lines and lines that begin
+// with #. For any other line it returns an error with the line's number.
 func (p *Policy) TestFile(r io.Reader, base Call) (cases int, failed []Mismatch, err error) {
 	err = eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimSpace(string(line))

@@ -13,9 +13,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Propose returns rules that would allow this call and similar ones, the narrowest first. It
-// returns none if the call does not ask, if no rule can allow it, or if nod cannot limit what
-// a rule would allow, as for inline code, deletion and computed words.
+// Propose returns rules that would allow this call and similar calls, the narrowest first. It
+// returns none if nod does not ask about the call or if no rule can allow it. It also returns
+// none if nod cannot limit what a rule would allow, as for inline code, deletion and computed
+// words.
 func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -30,9 +31,9 @@ func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	return out
 }
 
-// Remember returns the ways to allow, from now on, a call that asks: first exactly this call,
-// then, if nod can limit what that allows, similar calls too. Each way has all the rules that
-// it needs. It returns none if nod cannot tell what a rule would allow.
+// Remember returns the ways to allow, from now on, a call about which nod asks: first exactly
+// this call, then, if nod can limit what that allows, similar calls too. Each way contains all
+// rules that the call needs. Remember returns nil if nod cannot tell what a rule would allow.
 func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
 		return nil
@@ -56,7 +57,8 @@ func (p *Policy) Remember(c Call) []schemas.Reach {
 }
 
 // missingRules returns, for each part of a call that is not allowed yet, the rules that would
-// allow that part, the narrowest first. It returns nil if some part has none.
+// allow this part, the narrowest first. If no rule can allow one of these parts, it returns
+// nil.
 func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 	loc := p.locate(&c)
 	t := tools.Named(c.ToolName)
@@ -133,8 +135,9 @@ func missingEditRules(in tools.Input, t tools.Tool, loc *pathname.Location) [][]
 	return out
 }
 
-// editDir returns the directory that a rule for edits like that of p covers: the top of the
-// project or work tree that holds p, or p's own directory if that is hidden or elsewhere.
+// editDir returns the directory for which a rule may allow edits such as the edit of p. This
+// is the top of the project or work tree that contains p. If p's own directory is hidden or is
+// outside the project, it is p's own directory.
 func editDir(p string, loc *pathname.Location) string {
 	dir := path.Dir(p)
 	if !loc.InTree(p) {
@@ -153,17 +156,18 @@ func editDir(p string, loc *pathname.Location) string {
 	return dir
 }
 
-// Suggestion is a rule that would have spared prompts.
+// Suggestion is a rule that would have spared a user prompts.
 type Suggestion struct {
 	Rule   schemas.RememberedRule `json:"rule"`
-	Spares int                    `json:"spares"` // prompts that this rule spares, beyond those that earlier suggestions spare
-	Also   []string               `json:"also"`   // descriptions of the other calls that it allows, and of their harm
+	Spares int                    `json:"spares"` // number of prompts that this rule spares, in addition to those that earlier suggestions spare
+	Also   []string               `json:"also"`   // descriptions of the other calls that the rule allows, and of their harm
 }
 
-// Suggest proposes up to limit rules that would have spared the most prompts of these calls,
-// the best first. It chooses one rule after another and counts each prompt for one rule only.
+// Suggest returns at most limit rules that would have spared the most prompts for these calls,
+// the best first. It chooses one rule after another, and counts each spared prompt for only
+// one rule.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
-	var open []map[string]bool // by call that asks: the names of all rules for its parts
+	var open []map[string]bool // for each call about which nod asks: the texts of all rules for the call's parts
 	byKey := map[string]schemas.RememberedRule{}
 	var parts [][][]string
 	for _, c := range calls {
@@ -206,8 +210,8 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 				}
 			}
 		}
-		// If rules spare the same number, the one with the most words wins: it is the
-		// narrowest.
+		// If several rules spare the same number of prompts, the rule with the most words is
+		// chosen, because it is the narrowest.
 		best := slices.SortedFunc(maps.Keys(spares), func(a, b string) int {
 			return cmp.Or(spares[b]-spares[a], len(byKey[b].Argv)-len(byKey[a].Argv), cmp.Compare(a, b))
 		})
@@ -225,14 +229,15 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 	return out
 }
 
-// hasRuleForEach reports whether each part has a rule that is chosen or is next.
+// hasRuleForEach reports whether each part has a rule that was already chosen or that equals
+// the parameter next.
 func hasRuleForEach(parts [][]string, chosen map[string]bool, next string) bool {
 	return !slices.ContainsFunc(parts, func(options []string) bool {
 		return !slices.ContainsFunc(options, func(o string) bool { return chosen[o] || o == next })
 	})
 }
 
-// alsoAllows describes the calls that a rule allows besides the call that it was made from.
+// alsoAllows describes which calls a rule allows besides the call from which it was made.
 func alsoAllows(a schemas.RememberedRule) []string {
 	switch {
 	case a.Prefix:

@@ -9,8 +9,8 @@ func checkSleep(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkPs allows only process numbers after -p. With any other value ps may read its flags by
-// other rules, under which they show environments.
+// checkPs allows only process numbers as the value of -p. For other values, ps may interpret
+// its flags in another way, in which they show the environments of processes.
 func checkPs(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
 		if f.name == "p" && strings.Trim(f.value, "0123456789,") != "" {
@@ -20,8 +20,8 @@ func checkPs(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkStrings refuses @FILE, even after --: strings reads flags and file names from
-// such a file and prints every word that is neither.
+// checkStrings refuses an operand @FILE, even after --. strings reads flags and file names
+// from such a file, and prints every word of it that is neither.
 func checkStrings(_ Secrets, a *Args) string {
 	for _, o := range a.operands {
 		if o.Lead || strings.HasPrefix(o.Text, "@") {
@@ -31,7 +31,8 @@ func checkStrings(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkCommandV allows command -v and -V; without them command runs its operands.
+// checkCommandV allows command -v and command -V. Without one of these flags, command runs its
+// operands as a command.
 func checkCommandV(_ Secrets, a *Args) string {
 	if len(a.flags) == 0 {
 		return "runs another command"
@@ -39,7 +40,8 @@ func checkCommandV(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkDate allows printing a date; an operand that does not begin with + sets the clock.
+// checkDate allows printing a date. It refuses an operand that does not begin with +, because
+// date would set the clock to it.
 func checkDate(_ Secrets, a *Args) string {
 	if len(a.operands) == 1 && !strings.HasPrefix(a.operands[0].Text, "+") {
 		return "could set the clock"
@@ -47,8 +49,8 @@ func checkDate(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkDiff allows comparing files. Of two directories, diff prints the differences
-// between all their files, secrets too.
+// checkDiff allows comparing files. It refuses operands that may be directories: diff would
+// print the differences between all files in them, including secrets.
 func checkDiff(_ Secrets, a *Args) string {
 	if a.has("q", "brief") {
 		return ""

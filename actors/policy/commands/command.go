@@ -1,6 +1,6 @@
 // Package commands describes shell commands: the flags with which they are harmless, the harm
-// that they may do otherwise, and how a rule may limit them. A flag, word or command "asks"
-// if a rule or a person must decide about it.
+// that they may do otherwise, and how a rule may limit them. A flag, word or command that is
+// not known to be harmless makes nod ask: a rule or a person must decide.
 package commands
 
 import (
@@ -10,87 +10,88 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Level is the first preset that allows a command, or the preset in force.
+// Level is a preset. A command's level is the first preset that allows the command.
 type Level int
 
-// The levels of the presets. Each preset allows what the one before it allows. No preset
-// allows a command of levelNone or levelApproved.
+// The levels of the presets. Each preset also allows what the preset before it allows. No
+// preset allows a command of levelNone or levelApproved.
 const (
-	levelNone Level = iota // no flags are known
+	levelNone Level = iota // the command's harmless flags are not known
 	LevelDesign
 	LevelReaders
 	LevelProject
-	levelApproved // the flags are known, but only a person or a rule allows the command
+	levelApproved // the command's flags are known, but only a person or a rule allows the command
 )
 
 // Command is an entry of the command table: the words that may follow a command, the harm
 // that it may do, and how a rule may limit it.
 //
-// A flag that the entry does not list asks, as does an abbreviation of a listed one: it may
-// write or execute.
+// A flag that the entry does not list makes nod ask, and so does an abbreviation of a listed
+// flag, because such a flag may write or execute.
 type Command struct {
-	level Level // the first preset that allows it
+	level Level // the first preset that allows the command
 
-	short string // one-letter flags without a value
-	value string // one-letter flags with a value, attached or in the next word
-	tail  string // one-letter flags with an optional value, attached only
-	// long lists long flags: "name" takes no value, "name=" an optional one after =,
-	// "name:" one after = or in the next word.
+	short string // letters of the flags without a value
+	value string // letters of the flags with a value, which is attached or is the next word
+	tail  string // letters of the flags with an optional value, which must be attached
+	// long lists the long flags. A "name" takes no value. A "name=" takes an optional value
+	// after =. A "name:" takes a value after = or in the next word.
 	long     string
-	digits   bool   // -20 and +20 are flags that give a count
+	digits   bool   // a number after - or +, as in -20 and +20, is a flag: a count
 	operands int    // the maximum number of operands
 	Text     bool   // operands are text, not paths
-	raw      bool   // every word is an operand: the command has no flags that matter
-	anyFlag  bool   // no flag does harm, so a file name that is read as a flag is harmless
-	apart    bool   // a letter's value is the next word, whatever letters follow the letter
-	ordered  bool   // a flag after the first operand asks
-	Loose    bool   // only operands after the script are paths; values of flags, and the script, are not
-	Lists    bool   // prints names only, so it reads only the directories that a pattern spells out
-	script   string // of a loose command: the flag that gives the pattern instead of the first operand
-	// check returns the reason to refuse flags and operands that read, write or run more than
-	// the lists above tell, or "".
+	raw      bool   // every word is an operand, because none of the command's flags matters
+	anyFlag  bool   // no flag does harm: a pattern may expand to a file name that the command reads as a flag
+	apart    bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
+	ordered  bool   // flags must come before the operands: a flag after an operand makes nod ask
+	Loose    bool   // only the operands after the script are paths; the script and the values of flags are not
+	Lists    bool   // the command prints only names, so it reads only the directories that a pattern spells out
+	script   string // if Loose is set: the flag whose value is the pattern; without this flag, the first operand is the pattern
+	// check finds flags and operands that read, write or run more than the lists above tell.
+	// It returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string
-	Special bool   // its words follow a grammar of their own: no list tells which of them are harmless
-	follows string // flags that make it follow the links that it finds
-	Differ  bool   // of a git subcommand: may run a configured diff program
+	Special bool   // no list of flags tells which words are harmless; package shell checks them by a grammar of their own
+	follows string // the flags with which the command follows the symbolic links that it finds
+	Differ  bool   // of a git subcommand: it may run a diff program that the configuration names
 
-	Harm Harm // the harm that it may do; the longest entry that matches a command line counts
+	Harm Harm // the harm that the command may do; of the entries that match a command line, the one with the most words counts
 
 	// How a remembered answer or a rule may limit the command.
-	runner      bool   // builds, tests, checks or shows: an answer may hold only its first words
-	target      bool   // of a runner: the next word names the target, so an answer holds that word too
-	manyTargets bool   // every further operand is a target too, so an answer for one target covers no other operand
-	chooser     string // with manyTargets: the flag whose value is not a target
-	oneDash     bool   // long flags have one dash
-	Wraps       bool   // runs the rest of its words as a command
-	Interprets  bool   // takes a command line as a word
-	inline      string // the flag that takes code
+	runner      bool   // builds, tests, checks or shows: a remembered answer may store only the first words and allow any further ones
+	target      bool   // of a runner: the word after the name is the target, so an answer stores that word too
+	manyTargets bool   // of a runner: every operand is a target, so an answer for one target allows no further operand
+	chooser     string // if manyTargets is set: the flag whose value is not a target
+	oneDash     bool   // long flags begin with one dash instead of two
+	Wraps       bool   // the words after the name are a command, which it runs
+	Interprets  bool   // one of the words may be a command line, which it runs
+	inline      string // the flag whose value is code
 	runsAny     bool   // a flag or a subcommand can run any other program
 
-	longs map[string]byte // long, compiled: 0, '=' or ':' by name
+	longs map[string]byte // the flags listed in the field long, by name; the value is 0, '=' or ':'
 }
 
 // unlimited means that a command takes any number of operands.
 const unlimited = 1 << 20
 
-// Secrets tells the checks of search commands, such as grep, which files hold secrets.
+// Secrets tells the checks of search commands, such as grep, which files contain secrets.
 type Secrets interface {
-	// SecretFilter reports whether files that hold secrets may pass the filter of a
-	// search.
+	// SecretFilter reports whether a search with this file name filter may include files that
+	// contain secrets.
 	SecretFilter(filter string) bool
 	// SearchesPrivate reports whether a search of these paths, or of the current directory if
-	// there are none, goes through a home directory or one that holds known secrets.
+	// paths is empty, includes a home directory or a directory with known secrets.
 	SearchesPrivate(paths []word.Word) bool
 }
 
-// table returns the known commands by name, or by name and first words, as in "git log". The
-// caller must not change them.
+// table returns the known commands. A key is a command's name, or its name and first words, as
+// in "git log". The caller must not change the table.
 var table = sync.OnceValue(newTable)
 
 var unknownCommand = Command{}
 
-// Entry returns the entry of a command, or of a command and its first words, as in "git log";
-// an empty entry if there is none. The caller must not change it.
+// Entry returns the entry of a command. The name may include the command's first words, as in
+// "git log". If there is no entry, Entry returns an empty one. The caller must not change the
+// entry.
 func Entry(name string) *Command {
 	if c := table()[name]; c != nil {
 		return c
@@ -98,8 +99,8 @@ func Entry(name string) *Command {
 	return &unknownCommand
 }
 
-// Reader returns the entry of a command that some preset allows by the flags listed for
-// it; nil for every other command.
+// Reader returns the entry of a command that some preset allows because of its listed flags,
+// and nil for every other command.
 func Reader(name string) *Command {
 	c := table()[name]
 	if c == nil || c.level == levelNone || c.level == levelApproved || c.Special {
@@ -108,12 +109,12 @@ func Reader(name string) *Command {
 	return c
 }
 
-// AllowedAt reports whether the preset of this level allows the command.
+// AllowedAt reports whether the preset with this level allows the command.
 func (c *Command) AllowedAt(l Level) bool { return c.level != levelNone && c.level <= l }
 
-// Check checks the words after a command's name by its entry. It returns the words, divided
-// into flags and operands, and the reason to ask, or "". If there is a reason, the Args may
-// be incomplete.
+// Check compares the words after a command's name with the command's entry. It returns the
+// words, divided into flags and operands, and the reason to ask, or "". If there is a reason,
+// the Args may be incomplete.
 func (c *Command) Check(name string, words []word.Word, s Secrets) (Args, string) {
 	a, why := c.parse(name, words)
 	if why == "" && c.check != nil {
@@ -122,14 +123,14 @@ func (c *Command) Check(name string, words []word.Word, s Secrets) (Args, string
 	return a, why
 }
 
-// Fits reports whether the texts are flags and operands that the entry lists.
+// Fits reports whether texts consists of flags and operands that the entry lists.
 func (c *Command) Fits(texts []string) bool {
 	_, why := c.parse("", word.Literals(texts))
 	return why == ""
 }
 
-// FollowsLinks reports whether the words make the command follow the links that it
-// finds.
+// FollowsLinks reports whether the command, with these words, follows the symbolic links that
+// it finds.
 func (c *Command) FollowsLinks(words []word.Word) bool {
 	if c.follows == "" {
 		return false
@@ -138,7 +139,8 @@ func (c *Command) FollowsLinks(words []word.Word) bool {
 	return a.has(strings.Fields(c.follows)...)
 }
 
-// RunsAnything reports whether some words can make the command run code or any other program.
+// RunsAnything reports whether the command, with certain words, can run code or any other
+// program.
 func (c *Command) RunsAnything() bool {
 	return c.Interprets || c.inline != "" || c.Wraps || c.runsAny
 }
@@ -146,18 +148,18 @@ func (c *Command) RunsAnything() bool {
 // RunsInput reports whether the command runs its input as code.
 func (c *Command) RunsInput() bool { return c.Harm == runsInlineCode || c.Harm == runsProgram }
 
-// RunnerWords returns the number of leading words that a remembered answer for a runner must
-// hold; 0 if an answer must hold all words of argv.
+// RunnerWords returns the number of first words of argv that a remembered answer for a runner
+// must store. It returns 0 if an answer must store all words.
 func RunnerWords(argv []string) int {
 	if len(argv) > 1 && argv[0] == "rtk" {
 		if n := RunnerWords(argv[1:]); n > 0 {
-			return n + 1 // rtk shortens the runner's output
+			return n + 1 // the first word is rtk, which runs the runner and shortens its output
 		}
 	}
 	for n := min(3, len(argv)); n > 0; n-- {
 		name := strings.Join(argv[:n], " ")
 		switch c := Entry(name); {
-		case !c.runner || strings.Count(name, " ") != n-1: // a word that holds a space is not two words
+		case !c.runner || strings.Count(name, " ") != n-1: // one word with a space in it is not the same as two words
 		case !c.target:
 			return n
 		case len(argv) == n || !word.Plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):
@@ -169,7 +171,7 @@ func RunnerWords(argv []string) int {
 	return 0
 }
 
-// compile sets longs from long in each entry of t, and returns t.
+// compile fills in the field longs of each entry of t, and returns t.
 func compile(t map[string]*Command) map[string]*Command {
 	for _, c := range t {
 		c.longs = map[string]byte{}

@@ -14,8 +14,8 @@ func OwnTable(t testing.TB) map[string]*Command {
 	return own
 }
 
-// ListFlag adds a flag to the lists of an entry, and lifts the entry's limits on operands and
-// its check. A flag with = takes a value.
+// ListFlag adds a flag to the lists of an entry, and removes the entry's limits on operands
+// and its check. A flag with = takes a value.
 func (c *Command) ListFlag(flag string) {
 	name, _, value := strings.Cut(flag, "=")
 	switch long, isLong := strings.CutPrefix(name, "--"); {
@@ -29,8 +29,8 @@ func (c *Command) ListFlag(flag string) {
 	c.operands, c.check, c.ordered = unlimited, nil, false
 }
 
-// Flags returns the listed letters and long flags of an entry; all reports whether every word
-// is an operand, so that no flag matters.
+// Flags returns the letters of the listed short flags, and the listed long flags. all reports
+// whether every word counts as an operand, so that no flag matters.
 func (c *Command) Flags() (letters string, longs map[string]byte, all bool) {
 	letters = c.short + c.value + c.tail
 	if c.digits {

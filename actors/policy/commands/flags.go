@@ -10,12 +10,12 @@ type Args struct {
 	name     string
 	flags    []flag
 	operands []word.Word
-	dashes   int // the number of operands before --; -1 without a --
+	dashes   int // the number of operands before the word --, or -1 if there is no such word
 }
 
-// flag is one flag; value is "" if it has none.
+// flag is one flag of a command. value is "" if the flag has no value.
 type flag struct {
-	name  string // without dashes
+	name  string // the flag's name without its dashes
 	value string
 }
 
@@ -31,8 +31,8 @@ func (a *Args) has(names ...string) bool {
 }
 
 // parse divides the words after a command's name as GNU getopt does: flags may follow
-// operands. Other programs read such flags as operands, so the caller checks every word after
-// an operand as a path too. It returns the reason to ask, or "".
+// operands. Other programs read such flags as operands, so the caller also checks every word
+// after an operand as a path. The second result is the reason to ask, or "".
 func (c *Command) parse(name string, words []word.Word) (Args, string) {
 	a := Args{of: c, name: name, dashes: -1}
 	if c.raw {
@@ -88,10 +88,10 @@ func (c *Command) takesScript(a *Args) bool {
 	return c.script != "" && len(a.operands) > 0 && !a.has(c.script, "regexp", "expression", "files", "type-list")
 }
 
-// boundGlob reports whether a pattern in a flag does no harm, whatever file name the shell
-// puts in its place. --exclude only narrows a search, and what replaces --include=*.go still
-// names files that end in .go. In any other flag, a file name that nod never saw could become
-// a script, a format, or (for a second *, a ? or a [) a wider pattern.
+// boundGlob reports whether the flag t with an unquoted pattern does no harm, whatever file
+// name the shell replaces it with. In --exclude, the file name only narrows a search. In
+// --include=*.go, it still matches only files that end in .go. In any other flag, a file name
+// that nod has not seen could become a script, a format or a wider pattern.
 func boundGlob(t string) bool {
 	name, value, _ := strings.Cut(t, "=")
 	switch name {
@@ -158,9 +158,9 @@ func (c *Command) cluster(a *Args, t string, rest []word.Word) (int, string) {
 	return 0, ""
 }
 
-// nextValue returns the next word as a flag's value, and the reason to ask, or "". A word
-// that could be a flag asks, because programs disagree on whether it is a value; a negative
-// count is one.
+// nextValue returns the word after a flag as the flag's value, and the reason to ask, or "". A
+// value that looks like a flag makes nod ask, because programs disagree on how they read it; a
+// negative number is allowed.
 func nextValue(name string, rest []word.Word) (string, string) {
 	switch {
 	case len(rest) == 0:
@@ -173,7 +173,8 @@ func nextValue(name string, rest []word.Word) (string, string) {
 	return rest[0].Text, ""
 }
 
-// Paths returns the operands that may be files: all but a leading script or pattern.
+// Paths returns the operands that may be files: all operands, except a first one that is a
+// script or a pattern.
 func (a *Args) Paths() []word.Word {
 	if a.of.takesScript(a) {
 		return a.operands[1:]
@@ -181,7 +182,7 @@ func (a *Args) Paths() []word.Word {
 	return a.operands
 }
 
-// scripts returns the patterns or programs that a command is given.
+// scripts returns the patterns or scripts in the command's words.
 func (a *Args) scripts() []string {
 	var out []string
 	for _, f := range a.flags {

@@ -7,9 +7,9 @@ import (
 
 var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
-// gitFormat refuses formats that verify signatures, because git then runs gpg; names of
-// formats, because the configuration may define such a format; and other spellings of
-// --remerge-diff.
+// gitFormat refuses formats that make git verify signatures, because git then runs gpg. It
+// refuses a format's name, because the configuration may define its content, and other
+// spellings of the flag --remerge-diff.
 func gitFormat(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
 		switch f.name {
@@ -37,8 +37,8 @@ func gitFormat(_ Secrets, a *Args) string {
 // revision, a hash, a version or a main branch.
 var gitRevision = regexp.MustCompile(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
 
-// gitDiff refuses two operands that may be directories: outside a repository, git compares
-// all files in them, secrets too.
+// gitDiff refuses two operands that may both be directories. Outside a repository, git would
+// compare all files in them, including secrets.
 func gitDiff(_ Secrets, a *Args) string {
 	dirs := 0
 	for _, o := range a.operands {
@@ -52,8 +52,9 @@ func gitDiff(_ Secrets, a *Args) string {
 	return ""
 }
 
-// gitBranch allows listing only: git creates a branch of the given name, unless --list makes
-// the name a pattern. -l does not count, because it had another meaning in old versions.
+// gitBranch allows only listing branches. An operand is the name of a branch to create, unless
+// --list or a similar flag makes it a pattern. -l does not count as --list, because it had
+// another meaning in old versions of git.
 func gitBranch(s Secrets, a *Args) string {
 	if len(a.operands) > 0 && !a.has("list", "contains", "no-contains", "merged", "no-merged", "points-at") {
 		return "could make a branch"

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Harm is the harm that a command may do: its risk and the reason for a person.
+// Harm is a harm that a command may do: its risk, and the reason that a person is shown.
 type Harm struct {
 	Risk schemas.Risk
 	Why  string
@@ -39,8 +39,8 @@ var (
 	showsSecrets       = Harm{schemas.RiskHigh, "shows secrets"}
 )
 
-// ProgramName returns the name by which the table knows a program: without its directory, in
-// lower case, without .exe.
+// ProgramName returns a program's name as the command table spells it: without its directory,
+// in lower case, without .exe.
 func ProgramName(name string) string {
 	name = pathname.Slashes(name)
 	return strings.TrimSuffix(strings.ToLower(name[strings.LastIndexByte(name, '/')+1:]), ".exe")
@@ -58,7 +58,7 @@ func Harms(argv []string) []Harm {
 	}
 	var out []Harm
 	switch gitRead := name == "git" && len(argv) > 1 && Reader("git "+argv[1]) != nil; {
-	case h == Harm{}, gitRead && h == changesRepository: // no harm is known, or git only reads
+	case h == Harm{}, gitRead && h == changesRepository: // nod knows of no harm, or git only reads
 	default:
 		out = append(out, h)
 	}
@@ -77,10 +77,10 @@ func Harms(argv []string) []Harm {
 	return out
 }
 
-// Boundable reports whether nod can tell what a command does, so that a rule may allow
-// exactly this command. It must be called by a plain name, and hold no code and set no
-// variable; the harm in its entry must not be of high risk, and not be to delete files, use
-// the network, install software or stop processes.
+// Boundable reports whether nod can tell what a command does, so that a rule may allow exactly
+// this command. The command's name must be plain, and its words must contain no code and set
+// no variable. Its harms must be known. None may have a high risk, and none may be to delete
+// files, use the network, install software or stop processes.
 func Boundable(argv []string) bool {
 	name := ProgramName(argv[0])
 	known := Entry(name)

@@ -14,8 +14,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// harmful holds, by command, words to put after it: first a flag that writes, runs a program,
-// reads other files, reveals more or waits, then the words that the flag needs.
+// harmful lists, for each command, words with which it writes, runs a program, reads other
+// files, reveals more or waits. Most begin with a flag, followed by the words that the flag
+// needs.
 var harmful = map[string][]string{
 	"sort":     {"-o x", "--output=x", "--compress-program=x", "--files0-from=x", "-T x", "--temporary-directory=x"},
 	"uniq":     {"x y"},
@@ -100,9 +101,9 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 	}
 }
 
-// TestFlagListsMatter adds each harmful flag to its command's list: then the verdict must be
-// Allow. This shows that the list alone refused the flag, and that TestHarmfulFlagsAsk would
-// notice if the list grew.
+// TestFlagListsMatter adds each harmful flag to its command's list, which must make the
+// verdict Allow. This shows that only the list refused the flag, so TestHarmfulFlagsAsk would
+// fail if somebody added the flag to the list.
 func TestFlagListsMatter(t *testing.T) {
 	held := 0
 	grow := func(name, f string) {
@@ -131,8 +132,8 @@ func TestFlagListsMatter(t *testing.T) {
 	assert.Greater(t, held, 100)
 }
 
-// A letter that is not listed asks. A long flag asks if it is a listed one without its last
-// letter or with one more.
+// A letter that is not in the lists makes nod ask. So does a long flag that differs from a
+// listed one by its missing last letter or by an added letter.
 func TestUnlistedFlagsAsk(t *testing.T) {
 	p := newReaders(t)
 	try := func(line string, c *commands.Command) {

@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// checkRemote refuses addresses: commands may use only the project's own remotes and
-// registry.
+// checkRemote refuses addresses, so that a command uses only the remotes and the registry that
+// the project has configured.
 func checkRemote(_ Secrets, a *Args) string {
 	if slices.ContainsFunc(a.operands, func(o word.Word) bool { return strings.Contains(o.Text, ":") }) {
 		return "names an address"
@@ -24,13 +24,13 @@ func checkGh(_ Secrets, a *Args) string {
 	return ""
 }
 
-// codeFlags are flags that make a runner take code or a program from outside the project, or
-// delete the files that they name.
+// codeFlags are flags with which a runner takes code or a program from outside the project, or
+// deletes the named files.
 var codeFlags = wordSet("exec toolexec vettool overlay eval E e c upload-pack receive-pack script-shell node-options init-script I config python-executable plugin load-path override execute execute-print execute-continue basetemp")
 
-// bringsCode reports whether a word is a flag of codeFlags, or may be read as one: a long
-// flag may be abbreviated, and a letter may follow other letters or precede its value. For
-// go, a flag such as -ldflags may contain -extld, which names a program to run.
+// bringsCode reports whether w is one of codeFlags or may be read as one of them. A long flag
+// may be abbreviated; a letter may follow other letters or be followed by its value. In go
+// commands, a flag such as -ldflags may contain -extld, which sets a program to run.
 func bringsCode(program, w string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
 	switch {
@@ -52,8 +52,8 @@ func bringsCode(program, w string) bool {
 	return codeFlags[name] || codeFlags[name[:1]] || strings.Contains(name[:letters], "E")
 }
 
-// addsTarget reports whether one of a runner's further words is another target to run,
-// besides the target that the person was shown.
+// addsTarget reports whether the words after the shown ones contain a target that the runner
+// would run in addition to the target that the person was shown.
 func addsTarget(shown, rest []string) bool {
 	c := Entry(shown[0])
 	for i, w := range rest {
@@ -65,9 +65,9 @@ func addsTarget(shown, rest []string) bool {
 	return false
 }
 
-// Bounded reports whether rest, the words after the shown ones, only adds what an answer for
-// the shown words may allow: rest fits the command's entry, sets no variable, runs no other
-// target and supplies no code.
+// Bounded reports whether an answer for the shown words may also allow the words after them,
+// which are in rest: they fit the command's entry, set no variable, run no other target and
+// supply no code.
 func Bounded(shown, rest []string) bool {
 	if c := Entry(strings.Join(shown, " ")); c.level == levelApproved {
 		if _, why := c.Check(shown[0], word.Literals(rest), nil); why != "" {

@@ -8,11 +8,12 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Scripts that commands hold, as in sed and awk. For each language, an expression matches the
-// harmless scripts; every other script asks.
+// Commands such as sed and awk run scripts. For each of their languages, a regular expression
+// matches the harmless scripts; every other script makes nod ask.
 
-// sedAddress matches a line number, the last line, a step, or a plain expression. Brackets in
-// an expression hold no delimiter: some versions of sed end the expression there.
+// sedAddress matches a line number, the last line, a step, or a plain regular expression.
+// Brackets in this expression must not contain the delimiter, because some versions of sed end
+// the expression there.
 const sedAddress = `(?:[0-9]+(?:~[0-9]+)?|\$|/(?:[^/\\\[\]\n]|\\[^\n]|\[\^?[A-Za-z0-9_., :-]+\])*/I?)`
 
 var sedCommand = regexp.MustCompile(`^\s*(?:` + sedAddress + `(?:,\s*(?:` + sedAddress + `|[+~][0-9]+))?)?\s*!?\s*(?:[pdqQ=Pl]?)\s*$`)
@@ -42,8 +43,9 @@ func checkSed(_ Secrets, a *Args) string {
 	return ""
 }
 
-// awkProgram matches a program that prints fields of lines chosen by number or by a plain
-// expression; it has no >, |, getline or call.
+// awkProgram matches a program that only prints fields of lines, which it chooses by number or
+// by a plain regular expression. The program contains no >, no |, no getline and no function
+// call.
 var awkProgram = regexp.MustCompile(`^\s*(?:` + awkCondition + `(?:\s*(?:&&|\|\|)\s*` + awkCondition + `)*)?\s*(?:\{\s*print(?:\s+` + awkItem + `(?:\s*,\s*` + awkItem + `|\s+` + awkItem + `)*)?\s*;?\s*\})?\s*$`)
 
 const (
@@ -58,7 +60,7 @@ func checkAwk(_ Secrets, a *Args) string {
 	return ""
 }
 
-// jqReads matches filters that read the environment or a module.
+// jqReads matches jq filters that read the environment or a module.
 var jqReads = regexp.MustCompile(`\benv\b|ENV|\bimport\b|\binclude\b|\bmodulemeta\b|\bget_search_list\b|\binput_filename\b`)
 
 func checkJq(_ Secrets, a *Args) string {
@@ -68,8 +70,8 @@ func checkJq(_ Secrets, a *Args) string {
 	return ""
 }
 
-// printfFormat matches text with %s: other conversions evaluate arithmetic in Zsh, and a
-// leading dash is a flag.
+// printfFormat matches text in which %s is the only conversion, because others evaluate
+// arithmetic in Zsh. The text must not begin with a dash, which would make it a flag.
 var printfFormat = regexp.MustCompile(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
 
 func checkPrintf(_ Secrets, a *Args) string {
@@ -79,8 +81,9 @@ func checkPrintf(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkGrep allows a search of whole directories, which reads hidden files too, only for
-// names and counts, or in files that hold no secrets.
+// checkGrep refuses some searches of whole directories, because grep also reads their hidden
+// files. It allows such a search if it prints only names or counts, or if it is limited to
+// files without secrets.
 func checkGrep(s Secrets, a *Args) string {
 	paths := a.Paths()
 	if trees := a.has("r", "R", "recursive", "dereference-recursive"); (trees || len(paths) > 0) && s.SearchesPrivate(paths) {
@@ -114,7 +117,7 @@ func checkGrep(s Secrets, a *Args) string {
 	return ""
 }
 
-// namesFile reports whether p looks like a file and not like a directory: its name has an
+// namesFile reports whether p is probably a file and not a directory: its name has an
 // extension of source code or similar text.
 func namesFile(p word.Word) bool {
 	base := p.Text[strings.LastIndexByte(p.Text, '/')+1:]
@@ -126,7 +129,7 @@ func namesFile(p word.Word) bool {
 }
 
 // checkRg limits ripgrep to the files that it reads by default, which are not hidden. A glob
-// overrides that default, so no secret may match it.
+// overrides that default, so checkRg refuses a glob that may match a secret.
 func checkRg(s Secrets, a *Args) string {
 	if s.SearchesPrivate(a.Paths()) {
 		return "searches a directory in which secrets lie"

@@ -2,13 +2,13 @@ package commands
 
 // newTable returns every known command, one entry each.
 //
-// To let a preset allow a command that only reads, add an entry with its level and the flags
-// that keep it reading. Leave out flags that write (-o), run a program (--pre,
+// To let a preset allow a command that only reads, add an entry with its level and those flags
+// with which it still only reads. Leave out flags that write (-o), run a program (--pre,
 // --compress-program, -l of diff), read a list of files from a file (--files0-from), or make
-// it follow files that nod cannot see.
+// the command follow links to files that nod cannot see.
 func newTable() map[string]*Command {
 	return compile(map[string]*Command{
-		// preset design: list and print files
+		// the preset design allows these: they list and print files
 		"ls":    {level: LevelDesign, short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", value: "ITw", operands: unlimited, anyFlag: true, Lists: true, long: "all almost-all author escape block-size: ignore-backups color= directory dired classify= file-type format: full-time group-directories-first no-group human-readable si dereference dereference-command-line hide: hyperlink= indicator-style: inode ignore: kibibytes numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style: reverse recursive size sort: time: time-style: tabsize: width: context zero", follows: "L dereference"},
 		"cat":   {level: LevelDesign, short: "AbeEnstTuv", operands: unlimited, anyFlag: true, long: "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting"},
 		"head":  {level: LevelDesign, short: "qvz", value: "nc", digits: true, operands: unlimited, anyFlag: true, long: "bytes: lines: quiet silent verbose zero-terminated"},
@@ -26,7 +26,7 @@ func newTable() map[string]*Command {
 		"command": {level: LevelReaders, operands: unlimited, Text: true, short: "vV", ordered: true, check: checkCommandV, Wraps: true},
 		"printf":  {level: LevelReaders, operands: unlimited, Text: true, check: checkPrintf},
 
-		// text
+		// commands that process text
 		"wc":     {level: LevelReaders, short: "lcwmL", operands: unlimited, long: "bytes chars lines words max-line-length total:"},
 		"sort":   {level: LevelReaders, short: "bdfgiMhnRrVcCmsuz", value: "kt", operands: unlimited, long: "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse version-sort check= key: merge stable field-separator: unique zero-terminated", runsAny: true},
 		"uniq":   {level: LevelReaders, short: "cdDiuz", value: "fsw", operands: 1, ordered: true, long: "count repeated all-repeated= skip-fields: ignore-case skip-chars: unique check-chars: zero-terminated group="},
@@ -51,7 +51,7 @@ func newTable() map[string]*Command {
 		"awk":    {level: LevelReaders, value: "F", operands: unlimited, Loose: true, script: "-", ordered: true, check: checkAwk, runsAny: true},
 		"jq":     {level: LevelReaders, short: "rcnesSRjaCM", operands: unlimited, Loose: true, script: "-", check: checkJq, long: "raw-output compact-output null-input exit-status slurp sort-keys raw-input join-output ascii-output color-output monochrome-output tab stream seq indent:"},
 
-		// files
+		// commands that describe files
 		"stat":      {level: LevelReaders, short: "LtxsnFlqr", value: "cf", operands: unlimited, long: "dereference format: printf: terse file-system"},
 		"file":      {level: LevelReaders, short: "bhiLkNr", operands: unlimited, long: "brief mime mime-type mime-encoding dereference no-dereference no-pad raw keep-going"},
 		"du":        {level: LevelReaders, short: "abchHklLmsSx0", value: "dBIt", operands: unlimited, long: "all apparent-size block-size: bytes total dereference max-depth: human-readable inodes si summarize separate-dirs one-file-system threshold: exclude: time=", follows: "L dereference"},
@@ -70,8 +70,8 @@ func newTable() map[string]*Command {
 		"od":        {level: LevelReaders, short: "abcdfiloxsvx", value: "AjNtwS", operands: unlimited, long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width="},
 		"strings":   {level: LevelReaders, short: "a", value: "nt", operands: unlimited, long: "all bytes: radix:", check: checkStrings},
 
-		// the machine
-		"ps":       {level: LevelReaders, short: "AefFjlw", value: "p", check: checkPs}, // not -u: ps -uxe shows environments if there is no user xe
+		// commands that describe the machine
+		"ps":       {level: LevelReaders, short: "AefFjlw", value: "p", check: checkPs}, // -u is left out: if no user has the name xe, ps -uxe shows environments
 		"date":     {level: LevelReaders, short: "uR", value: "d", tail: "I", operands: 1, Text: true, long: "date: utc universal iso-8601= rfc-3339: rfc-email", check: checkDate},
 		"whoami":   {level: LevelReaders},
 		"id":       {level: LevelReaders, short: "agGnruz", operands: 1, Text: true},
@@ -83,7 +83,7 @@ func newTable() map[string]*Command {
 		"free":     {level: LevelReaders, short: "bghkmtw"},
 		"tty":      {level: LevelReaders, short: "s"},
 
-		// commands that package shell checks by a grammar of their own
+		// commands that package shell checks by a grammar of its own
 		"cd":              {level: LevelReaders, Special: true},
 		"test":            {level: LevelReaders, Special: true},
 		"find":            {level: LevelReaders, Special: true, Wraps: true},
@@ -94,7 +94,7 @@ func newTable() map[string]*Command {
 		"workmux list":    {level: LevelReaders, operands: unlimited, long: "json all"},
 		"workmux capture": {level: LevelReaders, operands: 1, value: "n", long: "lines:"},
 
-		// git: the reading forms of its subcommands
+		// git subcommands, with the flags with which they only read
 		"git status":         {level: LevelDesign, short: "sbvz", tail: "uM", operands: unlimited, long: "short branch show-stash porcelain= long verbose untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
 		"git log":            gitLog(),
 		"git show":           gitLog(),
@@ -123,8 +123,8 @@ func newTable() map[string]*Command {
 		"git check-ignore":   {level: LevelReaders, short: "qvnz", operands: unlimited, long: "quiet verbose non-matching no-index"},
 		"git count-objects":  {level: LevelReaders, short: "vH", long: "verbose human-readable"},
 
-		// commands that no preset allows, with the flags that may follow the words of an
-		// answer
+		// commands that no preset allows; the listed flags may follow the words of a
+		// remembered answer
 		"git add":             {level: levelApproved, short: "Aunv", operands: unlimited, long: "all update dry-run verbose intent-to-add", Harm: changesRepository, runner: true},
 		"git commit":          {level: levelApproved, short: "aqvs", value: "m", operands: unlimited, long: "all quiet verbose signoff message: amend no-edit", Harm: changesRepository, runner: true},
 		"git fetch":           {level: levelApproved, short: "pqvat", operands: unlimited, long: "all prune tags no-tags quiet verbose depth:", check: checkRemote, Harm: usesNetwork, runner: true},
@@ -147,7 +147,7 @@ func newTable() map[string]*Command {
 		"gh run list":         ghRead(),
 		"gh repo view":        ghRead(),
 
-		// commands that do harm, by harm
+		// commands that do harm, grouped by the kind of harm
 		"rm": {Harm: deletes}, "rmdir": {Harm: deletes}, "unlink": {Harm: deletes}, "git rm": {Harm: deletes}, "trash": {Harm: deletes},
 		"shred": {Harm: destroys}, "dd": {Harm: destroys}, "wipefs": {Harm: destroys}, "truncate": {Harm: destroys}, "srm": {Harm: destroys},
 		"mkfs": {Harm: writesDisk}, "fdisk": {Harm: writesDisk}, "parted": {Harm: writesDisk}, "diskutil": {Harm: writesDisk}, "mount": {Harm: writesDisk},
@@ -188,7 +188,7 @@ func newTable() map[string]*Command {
 		"composer require": {Harm: installs}, "pipx": {Harm: installs, runsAny: true}, "npx": {Harm: installs, Wraps: true},
 		"bunx": {Harm: installs, runsAny: true}, "uvx": {Harm: installs, runsAny: true},
 
-		// build, test and check runners
+		// runners: commands that build, test or check
 		"./gradlew": {runner: true, target: true, manyTargets: true, chooser: "--tests"}, "./gradlew build": {runner: true}, "./gradlew test": {runner: true},
 		"bazel": {Harm: runsProject}, "bd list": {runner: true}, "bd ready": {runner: true}, "bd search": {runner: true}, "bd show": {runner: true},
 		"bd status": {runner: true}, "biome": {runner: true}, "bun": {Harm: runsProject, runsAny: true}, "bun run": {runner: true, target: true},
@@ -238,7 +238,7 @@ func newTable() map[string]*Command {
 		"security": {Harm: showsSecrets}, "op": {Harm: showsSecrets}, "pass": {Harm: showsSecrets}, "vault": {Harm: showsSecrets}, "gpg": {Harm: showsSecrets},
 		"git credential": {Harm: showsSecrets},
 
-		// wrappers, and programs that can run any other program
+		// commands that run another command, and programs that can run any other program
 		"nohup": {Wraps: true}, "nice": {Wraps: true}, "ionice": {Wraps: true}, "time": {Wraps: true}, "timeout": {Wraps: true},
 		"xargs": {Wraps: true, Interprets: true}, "builtin": {Wraps: true}, "exec": {Wraps: true}, "stdbuf": {Wraps: true}, "setsid": {Wraps: true},
 		"chroot": {Wraps: true}, "unshare": {Wraps: true}, "watch": {Wraps: true, Interprets: true}, "parallel": {Wraps: true, Interprets: true},
@@ -264,9 +264,9 @@ func rgCommand() *Command {
 		long: "after-context: before-context: context: regexp: fixed-strings ignore-case case-sensitive smart-case line-number no-line-number column no-column with-filename no-filename files files-with-matches files-without-match count count-matches include-zero invert-match word-regexp line-regexp only-matching multiline multiline-dotall pcre2 quiet glob: iglob: type: type-not: type-list max-count: max-columns: max-columns-preview max-depth: max-filesize: threads: replace: trim no-heading heading pretty color: colors: sort: sortr: stats json vimgrep null no-messages no-config text hidden no-hidden no-ignore no-ignore-vcs no-ignore-parent follow one-file-system passthru passthrough engine: encoding: context-separator: field-match-separator: glob-case-insensitive crlf byte-offset no-unicode unrestricted"}
 }
 
-// Flags of git's diff machinery that only shape output. These are left out: --output writes,
-// --ext-diff and --textconv run programs, --no-index reads outside the repository, -O reads a
-// file.
+// Flags of git's diff commands that only change how the output looks. These flags are left
+// out: --output writes, --ext-diff and --textconv run programs, --no-index reads outside the
+// repository, -O reads a file.
 const (
 	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified: indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
 		"color= no-color color-moved= no-color-moved color-moved-ws: word-diff= word-diff-regex: color-words= no-renames rename-empty no-rename-empty check full-index binary abbrev= break-rewrites= find-renames= find-copies= find-copies-harder irreversible-delete diff-filter: " +

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// No entry contradicts itself: a field that another field rules out would have no effect.
+// No entry of the command table contradicts itself: no field is set that another field makes
+// meaningless.
 func TestCommandTable(t *testing.T) {
 	for name, c := range newTable() {
 		words := strings.Fields(name)

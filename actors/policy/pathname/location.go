@@ -1,6 +1,6 @@
-// Package pathname compares paths by their names alone: it resolves them at the place of a
-// call, and matches them with lists of names and patterns. It looks at no file, so it follows
-// no symbolic link.
+// Package pathname compares paths only by their names. It resolves a path relative to the
+// directories of a call, and matches paths with lists of names and patterns. It does not read
+// the file system, so it follows no symbolic links.
 package pathname
 
 import (
@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Location is the place of a call: its directories, project and home, which give
-// relative paths and ~ a meaning.
+// Location is where a call runs. Its directories give relative paths and ~ a meaning.
 type Location struct {
-	Dirs          []string // directories that the command may run in, clean; empty if unknown
-	Project       string   // clean; "" if unknown
-	Main          string   // the project of which Project is a work tree; otherwise Project
-	Home          string   // clean; "" if unknown
-	LeadsToSecret bool     // the path of a secret may begin in Dirs, as .config/gh begins in ~/.config
+	Dirs          []string // the directories in which the command may run, as Clean returns them; empty if unknown
+	Project       string   // the project's root, as Clean returns it; "" if unknown
+	Main          string   // if Project is a work tree that belongs to another directory, that directory; otherwise Project
+	Home          string   // the home directory, as Clean returns it; "" if unknown
+	LeadsToSecret bool     // a directory in Dirs may be part of a secret's path: in ~/.config, gh leads to ~/.config/gh
 }
 
-// Locate returns the location of a call in cwd. An empty project is taken to be cwd.
+// Locate returns the location of a call whose working directory is cwd. If project is empty,
+// cwd is used as the project.
 func Locate(cwd, project, home string) Location {
 	p := Location{Project: Clean(project), Home: Clean(home)}
 	if cwd := Clean(cwd); cwd != "" {
@@ -32,12 +32,12 @@ func Locate(cwd, project, home string) Location {
 	return p
 }
 
-// worktreeDirs are the directories in which tools keep further work trees of a project:
-// inside it, or next to it under its name.
+// worktreeDirs are the directories in which tools create further work trees of a project:
+// below the project, or beside it with the project's name in front.
 var worktreeDirs = []string{"/.claude/worktrees/", "/.worktrees/", "__worktrees/", ".worktrees/"}
 
-// MainTree returns the project of which dir is a work tree, judged by its name; dir
-// itself if it is not a work tree.
+// MainTree returns the project to which the work tree dir belongs, judged only by dir's name.
+// If dir is not a work tree, it returns dir.
 func MainTree(dir string) string {
 	for _, w := range worktreeDirs {
 		if i := strings.Index(dir, w); i > 0 && dir[i-1] != '/' {
@@ -47,13 +47,14 @@ func MainTree(dir string) string {
 	return dir
 }
 
-// InTree reports whether the clean path p lies in the project or in a work tree of it.
+// InTree reports whether the clean path p is in the project or in one of the project's work
+// trees.
 func (loc *Location) InTree(p string) bool {
 	return Within(p, loc.Project) || Within(MainTree(p), loc.Main)
 }
 
-// Relative returns the clean path p without the leading path of the project, or of the work
-// tree in the project that holds p. If p lies elsewhere, it returns p.
+// Relative returns the clean path p without the leading path of the project or, if p is in a
+// work tree below the project, of this work tree. If p is outside the project, it returns p.
 func (loc *Location) Relative(p string) string {
 	if !Within(p, loc.Project) {
 		return p
@@ -68,8 +69,8 @@ func (loc *Location) Relative(p string) string {
 	return p
 }
 
-// Slashes returns p with slashes for backslashes and a lower-case drive letter: D:\x becomes
-// d:/x.
+// Slashes replaces backslashes in p by slashes, and makes a drive letter lower case: D:\x
+// becomes d:/x.
 func Slashes(p string) string {
 	if strings.IndexByte(p, '\\') >= 0 {
 		p = strings.ReplaceAll(p, `\`, "/")
@@ -80,13 +81,14 @@ func Slashes(p string) string {
 	return p
 }
 
-// IsAbs reports whether p, with slashes, is absolute, also as a Windows path.
+// IsAbs reports whether p is an absolute path of Unix or Windows. p must not contain
+// backslashes.
 func IsAbs(p string) bool {
 	return strings.HasPrefix(p, "/") || len(p) > 2 && p[1] == ':' && p[2] == '/' && isAlnum(p[0])
 }
 
-// Clean returns the absolute path p in its shortest form, with slashes; "" if p is not
-// absolute.
+// Clean returns the shortest form of the absolute path p, with slashes. It returns "" if p is
+// not absolute.
 func Clean(p string) string {
 	p = Slashes(p)
 	if !IsAbs(p) {
@@ -95,8 +97,8 @@ func Clean(p string) string {
 	return path.Clean(p)
 }
 
-// Resolve returns the full paths that p may stand for: one for each of Dirs if p is relative.
-// It returns none if Dirs, or Home for ~, is unknown.
+// Resolve returns the full paths that p may mean: one for each of Dirs if p is relative. It
+// returns none if p is relative and Dirs is empty, or if p begins with ~ and Home is unknown.
 func (loc *Location) Resolve(p string) []string {
 	p = Slashes(p)
 	switch {
@@ -119,7 +121,8 @@ func (loc *Location) Resolve(p string) []string {
 	return out
 }
 
-// Within reports whether p is dir or below it: /src holds /src/x, not /srcfoo.
+// Within reports whether p is the directory dir or a path below it: /src/x is within /src,
+// /srcfoo is not.
 func Within(p, dir string) bool {
 	if dir == "" || !strings.HasPrefix(p, dir) {
 		return false
@@ -127,7 +130,7 @@ func Within(p, dir string) bool {
 	return len(p) == len(dir) || p[len(dir)] == '/' || strings.HasSuffix(dir, "/")
 }
 
-// InProject reports whether p certainly stands for a path of the project.
+// InProject reports whether p certainly means a path in the project.
 func (loc *Location) InProject(p string) bool {
 	all := loc.Resolve(p)
 	for _, r := range all {
@@ -145,11 +148,11 @@ func (loc *Location) StandsInProject() bool {
 			return false
 		}
 	}
-	return true // an unknown directory is the one that the agent started in
+	return true // if the directory is unknown, it is the one in which the agent started
 }
 
-// StandsAtTop reports whether the command certainly runs at the top of the project or
-// of a work tree of it, and not in a directory below.
+// StandsAtTop reports whether the command certainly runs in the top directory of the project
+// or of one of its work trees.
 func (loc *Location) StandsAtTop() bool {
 	return !slices.ContainsFunc(loc.Dirs, func(d string) bool {
 		return d != loc.Project && d != loc.Main && !slices.ContainsFunc(worktreeDirs, func(w string) bool {
@@ -159,8 +162,8 @@ func (loc *Location) StandsAtTop() bool {
 	})
 }
 
-// AboveHome reports whether p may be the home directory or hold it: a search of p would read
-// every secret in it.
+// AboveHome reports whether p may be the home directory or a directory above it. A search of p
+// would then read every secret in the home directory.
 func (loc *Location) AboveHome(p string) bool {
 	p = Slashes(p)
 	if p == "~" || p == "~/" || strings.HasPrefix(p, "~/.") && strings.Trim(p[2:], "./") == "" {
@@ -178,17 +181,17 @@ func (loc *Location) AboveHome(p string) bool {
 	return false
 }
 
-// HoldsHome reports whether the clean path p is a home directory or holds one. A home
-// directory is the user's own, or one that its name shows, such as /home/ann.
+// HoldsHome reports whether the clean path p is a home directory or contains one. A home
+// directory is loc.Home, or a directory whose name shows it, such as /home/ann.
 func (loc *Location) HoldsHome(p string) bool {
 	if loc.Home != "" && Within(loc.Home, p) {
 		return true
 	}
 	parts := strings.Split(strings.Trim(strings.ToLower(p), "/"), "/")
 	switch {
-	case parts[0] == "mnt" && len(parts) > 1 && len(parts[1]) == 1: // a drive of Windows, in WSL
+	case parts[0] == "mnt" && len(parts) > 1 && len(parts[1]) == 1: // a Windows drive in WSL, such as /mnt/c
 		parts = parts[2:]
-	case parts[0] == "mnt", len(parts[0]) == 2 && parts[0][1] == ':': // a drive letter
+	case parts[0] == "mnt", len(parts[0]) == 2 && parts[0][1] == ':': // /mnt itself, or a drive letter
 		parts = parts[1:]
 	}
 	return len(parts) == 0 || len(parts) == 1 && slices.Contains([]string{"", "home", "users", "root"}, parts[0]) || len(parts) == 2 && (parts[0] == "home" || parts[0] == "users")

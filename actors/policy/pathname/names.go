@@ -7,26 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// Names is an indexed list of path patterns. The first and last letters of most path segments
-// already rule out a match, which makes most look-ups fast.
+// Names is an indexed list of path patterns. For most paths, the first and last letters of
+// their segments already show that no pattern matches, so most look-ups are fast.
 type Names struct {
-	exact  map[string]bool // whole segments without a wildcard
-	wild   []string        // single segments with a wildcard
-	rows   [][]string      // patterns of several segments; the first is "" in a pattern from the root
-	first  map[string]bool // the first segments of rows
-	roots  map[string]bool // the directories above each pattern from the root, such as / and /etc
-	starts [256]bool       // first letters of exact, of first, and of wild
-	ends   [256]bool       // last letters of those in wild that do not end in a *
+	exact  map[string]bool // patterns of one segment without a wildcard
+	wild   []string        // patterns of one segment with a wildcard
+	rows   [][]string      // patterns of several segments; if a pattern begins with /, its first segment is ""
+	first  map[string]bool // the first segments of the patterns in rows
+	roots  map[string]bool // for each pattern that begins with /, the directories above it, such as / and /etc
+	starts [256]bool       // the first letters of the names in exact, first and wild
+	ends   [256]bool       // the last letters of the patterns in wild, except patterns that end in *
 
-	byEnd, byStart [256][]string // wild by last letter if they start with a *, otherwise by first letter
+	byEnd, byStart [256][]string // the patterns in wild: by last letter if they begin with *, otherwise by first letter
 }
 
-// Compile returns the path patterns of lists, indexed. A pattern matches one segment anywhere
-// in a path, several consecutive segments, or, with a leading /, a path from the root.
+// Compile indexes the path patterns of all lists. A pattern without a slash matches one
+// segment anywhere in a path, a pattern with slashes matches consecutive segments, and a
+// pattern that begins with / matches from the root.
 func Compile(lists ...[]string) *Names {
 	n := &Names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
 	all := slices.Concat(lists...)
-	for _, p := range all { // macOS keeps these directories below /private
+	for _, p := range all { // on macOS, /etc, /var and /tmp are below /private, so their patterns are added with this prefix too
 		if strings.HasPrefix(p, "/etc/") || strings.HasPrefix(p, "/var/") || strings.HasPrefix(p, "/tmp/") {
 			all = append(all, "/private"+p)
 		}
@@ -60,8 +61,8 @@ func Compile(lists ...[]string) *Names {
 	return n
 }
 
-// Has reports whether p, which may have wildcards, may stand for a listed path or for a path
-// below one. With dots, a leading wildcard in p matches a dot too.
+// Has reports whether p, which may contain wildcards, may mean a listed path or a path below
+// one. If dots is true, a leading wildcard in p also matches names that begin with a dot.
 func (n *Names) Has(p string, dots bool) bool {
 	if n.cannotMatch(p) {
 		return false
@@ -96,8 +97,8 @@ func (n *Names) matchWild(s string) bool {
 	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return Match(w, s) })
 }
 
-// cannotMatch reports whether p matches no listed name, because none of its segments begins
-// or ends like one. It looks at each byte once and returns false if unsure.
+// cannotMatch reports whether p certainly matches no pattern, because none of its segments
+// begins or ends like one. It looks at each byte once, and returns false if it is not sure.
 func (n *Names) cannotMatch(p string) bool {
 	if p == "" || p[0] == '/' && n.rooted(p) {
 		return p == ""
@@ -124,7 +125,7 @@ func (n *Names) cannotMatch(p string) bool {
 	return true
 }
 
-// rooted reports whether the absolute path p may match a pattern from the root.
+// rooted reports whether the absolute path p may match a pattern that begins with /.
 func (n *Names) rooted(p string) bool {
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
 		if row[0] != "" {
@@ -135,9 +136,9 @@ func (n *Names) rooted(p string) bool {
 	})
 }
 
-// globMayMatch reports whether the pattern s may stand for a listed name. If s is not the
-// last segment, only hidden names count, because listed directories are hidden, and a lone *
-// matches no name.
+// globMayMatch reports whether the segment s, which contains wildcards, may mean a listed
+// name. If s is not the last segment, it means a directory: then only hidden names count,
+// because listed directories are hidden, and a lone * matches no name.
 func (n *Names) globMayMatch(s string, last, dots bool) bool {
 	if !last && strings.Trim(s, "*") == "" {
 		return false
@@ -167,8 +168,8 @@ func (n *Names) rowMatches(row, segs []string, atRoot, dots bool) bool {
 	return true
 }
 
-// MayLeadFrom reports whether a listed path may begin in one of the directories and go on
-// below it. For most directories it returns false: then relative paths need not be resolved.
+// MayLeadFrom reports whether a listed path may begin in one of dirs and continue below it.
+// For most directories it returns false, and relative paths need not be resolved.
 func (n *Names) MayLeadFrom(dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool {
 		if n.roots[strings.ToLower(d)] {
@@ -192,9 +193,9 @@ func (n *Names) MayLeadFrom(dirs []string) bool {
 	})
 }
 
-// MayLieBelow reports whether a listed path of several segments may lie below p. A pattern
-// that begins with a plain name, such as library/cookies, counts only in a home directory:
-// elsewhere library is a directory like any other.
+// MayLieBelow reports whether a path that matches a pattern of several segments may exist
+// below p. If the pattern's first segment is a plain name, as in library/cookies, the pattern
+// counts only in a home directory, because elsewhere library is an ordinary directory.
 func (n *Names) MayLieBelow(p string, loc *Location) bool {
 	segs := Split(make([]string, 0, 16), p)
 	return slices.ContainsFunc(n.rows, func(row []string) bool {
@@ -218,8 +219,8 @@ func (n *Names) MayLieBelow(p string, loc *Location) bool {
 	})
 }
 
-// Split appends p's segments to segs, in lower case and with "." and ".." resolved; an
-// absolute path starts with "".
+// Split appends p's segments to segs, in lower case and with "." and ".." resolved. The first
+// segment of an absolute path is "".
 func Split(segs []string, p string) []string {
 	p = strings.ToLower(Slashes(p))
 	if strings.HasPrefix(p, "/") {

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// IsGlob reports whether s may stand for another text than itself. Letters outside
-// ASCII count: file systems fold some of them to plain ones.
+// IsGlob reports whether s may match other texts than itself: it contains a wildcard, or a
+// letter outside ASCII, which file systems may treat as equal to another letter.
 func IsGlob(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c == '*' || c == '?' || c == '[' || c >= utf8.RuneSelf {
@@ -16,9 +16,9 @@ func IsGlob(s string) bool {
 	return false
 }
 
-// Overlap reports whether some name matches both patterns. If unsure it returns true:
-// brackets, letters outside ASCII and patterns of many wildcards match any text. Without
-// dots, a leading wildcard in shell matches no dot.
+// Overlap reports whether some name matches both patterns. If it is not sure, it returns true:
+// brackets, letters outside ASCII and patterns with many wildcards match any text. If dots is
+// false, a leading wildcard in shell does not match a dot.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false
@@ -33,7 +33,7 @@ func Overlap(shell, listed string, dots bool) bool {
 	return meet(shell, listed)
 }
 
-// apart reports whether two bytes of patterns are both literal and differ.
+// apart reports whether two bytes of patterns are both literal and are different.
 func apart(a, b byte) bool {
 	return a != b && itself(a) && itself(b)
 }
@@ -68,8 +68,10 @@ func anyText(s string) string {
 	return b.String()
 }
 
-// overlapList is Overlap for a listed name with a wildcard. A listed name that ends in a
-// star, such as .env*, would overlap with every *.go, so shell must spell out its beginning.
+// overlapList does the same as Overlap for a listed name with a wildcard. A listed name that
+// ends in *, such as .env*, overlaps with every pattern that begins with *, such as *.go. It
+// therefore counts only if the text before the first wildcard in shell begins like the listed
+// name.
 func overlapList(shell, listed string, dots bool) bool {
 	if !strings.HasSuffix(listed, "*") {
 		return Overlap(shell, listed, dots)
@@ -77,7 +79,7 @@ func overlapList(shell, listed string, dots bool) bool {
 	return strings.HasPrefix(shell[:strings.IndexAny(shell+"*", "*?[")], strings.TrimSuffix(listed, "*"))
 }
 
-// meet reports whether two patterns of * and ? match a common name.
+// meet reports whether some name matches both patterns, which may contain * and ?.
 func meet(a, b string) bool {
 	switch {
 	case a == "" && b == "":
@@ -94,7 +96,7 @@ func meet(a, b string) bool {
 	return false
 }
 
-// Match reports whether name matches a pattern in which only * is special.
+// Match reports whether name matches a pattern in which * is the only special character.
 func Match(pattern, name string) bool {
 	star, mark := -1, 0
 	i, j := 0, 0
@@ -116,8 +118,8 @@ func Match(pattern, name string) bool {
 	return strings.Trim(pattern[i:], "*") == ""
 }
 
-// Pieces returns p and the parts of p between =, :, @, commas and dots (..), which may start
-// or end a path, as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
+// Pieces returns p, and the parts of p between the separators =, :, @, comma and .. , because
+// paths may begin or end there, as in dd of=FILE, @FILE and REV:FILE..REV:FILE.
 func Pieces(p string) []string {
 	out := []string{p}
 	if !strings.ContainsAny(p, "=:@,") {

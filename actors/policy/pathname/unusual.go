@@ -2,22 +2,23 @@ package pathname
 
 import "strings"
 
-// dotNames are hidden files of a project that people edit like any other. Other hidden files
-// decide what shells, editors, agents and version control run.
+// dotNames are hidden files of a project that people edit like any other file. All other
+// hidden files can decide what shells, editors, agents and version control run.
 var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
 	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
 
-// NeverRemembered are files that decide what runs, or make a directory a repository: git reads HEAD,
-// config and hooks in any directory that has them. nod proposes no rule for these files.
+// NeverRemembered are files that decide which programs run, or that turn a directory into a
+// repository: git reads HEAD, config and hooks in any directory that has them. nod proposes no
+// rule for these files.
 var NeverRemembered = Compile([]string{
 	".git", "head", ".gitmodules", ".gitattributes", ".hg", ".jj", ".svn", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".opencode", ".augment", ".aider*",
 	".github/hooks", ".vscode", ".idea", ".zed", "*.code-workspace", ".devcontainer", ".husky", ".githooks", ".envrc", ".direnv", ".pre-commit-config.yaml", "lefthook.yml",
 	".mise.toml", "mise.toml", ".tool-versions",
 })
 
-// Unusual returns the segments of a path that are hidden, or that could be another spelling
-// of a name, as GIT~1 is of .git. If there are none, it returns the path itself if Fixed
-// lists it.
+// Unusual returns the segments of a path that are hidden, or that could be another spelling of
+// a name, as GIT~1 is another spelling of .git. If no segment is unusual, but NeverRemembered
+// contains the path, Unusual returns the path itself.
 func Unusual(p string) []string {
 	var out []string
 	for seg := range strings.SplitSeq(strings.ToLower(p), "/") {
@@ -32,8 +33,8 @@ func Unusual(p string) []string {
 	return out
 }
 
-// shortName reports whether Windows may take seg for the short form of a longer name,
-// as GIT~1 for .git.
+// shortName reports whether Windows may read seg as the short form of a longer name, as GIT~1
+// of .git.
 func shortName(seg string) bool {
 	i := strings.IndexByte(seg, '~')
 	return i > 0 && i+1 < len(seg) && seg[i+1] >= '0' && seg[i+1] <= '9'

@@ -10,8 +10,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// CoversArgv reports whether the command's words match. The word * stands for exactly one
-// word in an allow rule, and for any number of words in a deny or ask rule.
+// CoversArgv reports whether the rule covers a command with these words. The word * in a rule
+// matches exactly one word if it is an allow rule, and any number of words if it is a deny or
+// ask rule.
 func (r *Rule) CoversArgv(argv []string, allow bool) bool {
 	if r.argv == nil {
 		return true
@@ -19,13 +20,13 @@ func (r *Rule) CoversArgv(argv []string, allow bool) bool {
 	return argvMatch(r.argv, argv, r.prefix, allow) && !(allow && r.addsHarmfulFlag(argv))
 }
 
-// gitHarmfulFlags are flags with which git commands that otherwise read can write a file of
-// any name or start a program.
+// gitHarmfulFlags are flags with which git commands that usually only read can write any file
+// or start a program.
 var gitHarmfulFlags = []string{"--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"}
 
-// addsHarmfulFlag reports whether a git command has one of gitHarmfulFlags, or an
-// abbreviation of one, that the rule does not spell out: the author of an allow rule for git
-// log does not mean these flags.
+// addsHarmfulFlag reports whether a git command has one of gitHarmfulFlags, or an abbreviation
+// of one, that the rule does not contain. Whoever wrote an allow rule for git log did not mean
+// these flags.
 func (r *Rule) addsHarmfulFlag(argv []string) bool {
 	if r.argv[0] != "git" {
 		return false
@@ -58,8 +59,8 @@ func argvMatch(pattern, argv []string, prefix, strict bool) bool {
 	return argvMatch(pattern[1:], argv[1:], prefix, strict)
 }
 
-// CoversCommand reports whether a deny or ask rule covers one of a line's commands. A
-// path to a program counts as the program's name.
+// CoversCommand reports whether a deny or ask rule covers one of a line's commands. If a
+// command begins with the path of a program, the program's name counts.
 func (r *Rule) CoversCommand(f *shell.Facts) bool {
 	if r.argv == nil {
 		return true
@@ -68,8 +69,8 @@ func (r *Rule) CoversCommand(f *shell.Facts) bool {
 		if r.CoversArgv(argv, false) || r.coversProgram(commands.ProgramName(argv[0]), argv[1:]) {
 			return true
 		}
-		// git -C DIR push is a push: leave out flags before a subcommand, and the words that
-		// may be their values.
+		// git -C DIR push is a push too. So each run compares the rule without the flags
+		// before the subcommand, and without the words that may be their values.
 		for i := 1; i < len(argv) && (strings.HasPrefix(argv[i], "-") || i > 1 && strings.HasPrefix(argv[i-1], "-")); i++ {
 			if r.coversProgram(commands.ProgramName(argv[0]), argv[i+1:]) {
 				return true
@@ -85,7 +86,7 @@ func (r *Rule) coversProgram(program string, args []string) bool {
 	return argvMatch(r.argv[:1], []string{program}, false, false) && argvMatch(r.argv[1:], args, r.prefix, false)
 }
 
-// CoversPathIn reports whether a word of a line may stand for a path of the rule.
+// CoversPathIn reports whether a word of a command line may mean a path that the rule covers.
 func (r *Rule) CoversPathIn(f *shell.Facts, line *shell.Line) bool {
 	loc := line.Location
 	if len(loc.Dirs) == 0 {

@@ -11,16 +11,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// NotImported is a rule that could not be imported, and the reason.
+// NotImported is a rule that was not imported, and the reason.
 type NotImported struct {
-	List string `json:"list"` // allow, ask or deny
+	List string `json:"list"` // the rule's list: allow, ask or deny
 	Rule string `json:"rule"`
 	Why  string `json:"why"`
 }
 
-// ImportClaudeCode imports the rules of a Claude Code settings file. It returns as not
-// imported each rule that nod cannot parse, and each allow rule that would allow too much in
-// nod. It returns an error if settings is not such a file.
+// ImportClaudeCode imports the rules of a Claude Code settings file. It does not import a rule
+// that nod cannot parse, or an allow rule that would allow too much in nod; it returns these
+// as NotImported. It returns an error if settings is not such a file.
 func ImportClaudeCode(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Permissions struct {
@@ -52,7 +52,7 @@ const (
 	denyList  = "deny"
 )
 
-// ruleImport holds the rules that are imported and those that are left out.
+// ruleImport holds the rules that were imported, and those that were left out.
 type ruleImport struct {
 	rules schemas.Permissions
 	left  []NotImported
@@ -62,8 +62,8 @@ func (in *ruleImport) leaveOut(list, rule, why string) {
 	in.left = append(in.left, NotImported{list, rule, why})
 }
 
-// takeRules imports the rules that nod can parse, except the allow rules that unbounded
-// rejects.
+// takeRules imports the rules that nod can parse. It leaves out allow rules for which the
+// function unbounded returns a reason.
 func (in *ruleImport) takeRules(list string, rules ...string) {
 	into := map[string]*[]string{allowList: &in.rules.Allow, askList: &in.rules.Ask, denyList: &in.rules.Deny}[list]
 	for _, text := range rules {
@@ -83,8 +83,7 @@ func (in *ruleImport) takeRules(list string, rules ...string) {
 	}
 }
 
-// unbounded returns the reason why an allow rule would allow too much in nod; "" if it would
-// not.
+// unbounded returns the reason why an allow rule would allow too much in nod, or "".
 func unbounded(r *Rule) string {
 	if _, pattern, _ := strings.Cut(r.Text, "("); tools.Named(r.tool).Kind != tools.Shell {
 		if r.root == 'p' && strings.HasPrefix(pattern, "/") {

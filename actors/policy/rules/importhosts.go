@@ -12,15 +12,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// onlyPrefixRules is the reason not to import a rule that is not, or not only, about the
-// beginning of a command.
+// onlyPrefixRules is the reason for not importing a rule with any other condition than how a
+// shell command begins.
 const onlyPrefixRules = "nod imports only rules about the beginning of a shell command"
 
-// plainPrefix matches the beginning of a command if it is plain words with single spaces.
+// plainPrefix matches the beginning of a command if it consists of plain words with single
+// spaces between them.
 var plainPrefix = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
 
-// dropDoubtfulAllows drops all allow rules if a rule that asks or denies was not imported,
-// because that rule may have restricted them. It returns the rules, imported and not.
+// dropDoubtfulAllows removes all allow rules if an ask or deny rule was not imported, because
+// that rule may have been an exception to them. It returns the imported rules and the rules
+// that were not imported.
 func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, error) {
 	if slices.ContainsFunc(in.left, func(n NotImported) bool { return n.List != allowList }) {
 		for _, rule := range in.rules.Allow {
@@ -31,8 +33,8 @@ func (in *ruleImport) dropDoubtfulAllows() (schemas.Permissions, []NotImported, 
 	return in.rules, in.left, nil
 }
 
-// takePrefix imports a host's rule for commands that begin with prefix. text is the rule as
-// the host's file has it.
+// takePrefix imports a host's rule for commands that begin with prefix. text is the rule as it
+// is written in the host's file.
 func (in *ruleImport) takePrefix(list, prefix, text string) {
 	if !plainPrefix.MatchString(prefix) {
 		in.leaveOut(list, text, onlyPrefixRules)
@@ -41,16 +43,16 @@ func (in *ruleImport) takePrefix(list, prefix, text string) {
 	in.takeRules(list, "Bash("+prefix+":*)")
 }
 
-// ImportGemini imports the shell commands that a settings.json of Gemini CLI allows, and
-// returns the other allowed tools as not imported. nod's rules compare whole words, Gemini
-// CLI compares letters, so the imported rules allow no more. It returns an error if settings
-// is not such a file.
+// ImportGemini imports the shell commands that a settings.json of Gemini CLI allows; it
+// returns the other allowed tools as NotImported. nod's rules compare whole words, while
+// Gemini CLI compares letters, so the imported rules allow no more than Gemini CLI does.
+// ImportGemini returns an error if settings is not such a file.
 func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Tools struct {
 			Allowed []string `json:"allowed"`
 		} `json:"tools"`
-		Before []string `json:"allowedTools"` // the setting's former name
+		Before []string `json:"allowedTools"` // the former name of tools.allowed
 	}
 	var in ruleImport
 	if err := json.Unmarshal(settings, &file); err != nil {
@@ -68,12 +70,12 @@ func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	return in.rules, in.left, nil
 }
 
-// geminiFields are the fields that an imported rule of Gemini CLI may have. Any other
-// field is a condition that nod's rule would lack.
+// geminiFields are the fields that a rule of Gemini CLI may have to be imported. Any other
+// field is a condition that a rule of nod cannot express.
 var geminiFields = []string{"toolName", "commandPrefix", "decision", "priority", "denyMessage", "modes"}
 
-// ImportGeminiPolicy imports a file of Gemini CLI's policies. It imports no allow rule
-// if a rule that asks or denies cannot be imported.
+// ImportGeminiPolicy imports a policy file of Gemini CLI. If it cannot import an ask or deny
+// rule of the file, it imports no allow rules.
 func ImportGeminiPolicy(policies []byte) (schemas.Permissions, []NotImported, error) {
 	var file struct {
 		Rules []map[string]any `toml:"rule"`
@@ -98,16 +100,16 @@ func ImportGeminiPolicy(policies []byte) (schemas.Permissions, []NotImported, er
 	return in.dropDoubtfulAllows()
 }
 
-// geminiReadable reports whether a rule is about the shell and has no other condition than
-// its prefix.
+// geminiReadable reports whether a rule is for the shell and has no other condition than the
+// command's prefix.
 func geminiReadable(r map[string]any) bool {
 	for field := range r {
 		if !slices.Contains(geminiFields, field) {
 			return false
 		}
 	}
-	tool := r["toolName"] // usually absent if there is a prefix
-	modes := r["modes"]   // must include the mode in which Gemini CLI asks
+	tool := r["toolName"] // rules with a commandPrefix usually have no toolName
+	modes := r["modes"]   // if set, the modes must include "default", the mode in which Gemini CLI asks its user
 	return (tool == nil || slices.Equal(textList(tool), []string{"run_shell_command"})) && (modes == nil || slices.Contains(textList(modes), "default"))
 }
 
@@ -128,12 +130,13 @@ func textList(v any) (all []string) {
 }
 
 // codexRule matches a rule in the form in which Codex itself writes rules. A rules file is a
-// program and may hold other forms, which are not imported.
+// program, so it may contain rules in other forms; these are not imported.
 var codexRule = regexp.MustCompile(`^prefix_rule\(\s*pattern\s*=\s*(\[[^\[\]]*\])\s*,\s*decision\s*=\s*"(allow|prompt|forbidden)"\s*,?\s*\)\s*(?:#.*)?$`)
 
-// ImportCodex imports the rules of a Codex rules file that have the form in which Codex
-// itself writes them, one on each line. It returns every other line, except blank lines and
-// comments, as not imported; if there is one, it imports no allow rule.
+// ImportCodex imports the rules in a Codex rules file. Each rule must be on one line and have
+// the form in which Codex itself writes rules. Every other line, except blank lines and
+// comments, is returned as NotImported. If nod cannot read such a line, or cannot import an
+// ask or deny rule, it imports no allow rules.
 func ImportCodex(rules []byte) (schemas.Permissions, []NotImported, error) {
 	var in ruleImport
 	for line := range strings.Lines(string(rules)) {

@@ -9,14 +9,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Layer is one set of rules and the calls that they are for.
+// Layer is a set of rules, with a match that says to which calls they apply.
 type Layer struct {
 	Match            schemas.PolicyMatch
 	Deny, Ask, Allow []Rule
 }
 
-// Compile parses the rules of a layer. If one cannot be parsed, the error names it by its
-// place in the settings; at is the place of the layer.
+// Compile parses the rules of a layer. The parameter at is the layer's place in the settings.
+// If a rule cannot be parsed, the error contains the rule's place.
 func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
 	out := Layer{Match: l.Match}
 	for _, list := range []struct {
@@ -35,15 +35,15 @@ func Compile(at string, l schemas.PolicyLayer) (Layer, error) {
 	return out, nil
 }
 
-// Applies reports whether the layer is for a call of this agent, on this host, at this
-// location. With tightens, for deny and ask rules, it applies as well if a field that the
-// layer matches on is unknown, or if the call runs in a directory of a matching project.
+// Applies reports whether the layer applies to a call of this agent, on this host, at this
+// location. tightens is true for deny and ask rules. These also apply if a value that the
+// layer matches is unknown, or if the call runs in a directory of a matching project.
 func (l *Layer) Applies(agent, host string, loc *pathname.Location, tightens bool) bool {
 	return matchAny(l.Match.Agents, agent, tightens) && matchAny(l.Match.Hosts, host, tightens) && l.matchProject(loc, tightens)
 }
 
-// SetDir sets the directory of the project whose settings hold the layer: the relative
-// paths of its deny and ask rules begin there as well.
+// SetDir sets the directory of the project whose settings contain the layer. Relative paths in
+// the layer's deny and ask rules may then also begin in this directory.
 func (l *Layer) SetDir(dir string) {
 	for _, list := range [][]Rule{l.Ask, l.Deny} {
 		for i := range list {
@@ -53,7 +53,7 @@ func (l *Layer) SetDir(dir string) {
 }
 
 // Matches reports whether m matches a request of this agent, project and host. If m restricts
-// a field that is empty, Matches returns false.
+// one of these and the request's value is empty, Matches returns false.
 func Matches(m schemas.PolicyMatch, agent, project, host string) bool {
 	l := Layer{Match: m}
 	return l.Applies(agent, host, &pathname.Location{Project: project}, false)

@@ -1,6 +1,6 @@
-// Package rules reads and matches the rules of permissions, such as "Bash(git status:*)":
-// one rule, and layers of rules for some agents, hosts and projects. It also imports the
-// rules of other agent programs.
+// Package rules parses and matches the rules of permissions, such as "Bash(git status:*)", and
+// layers of rules that apply only to some agents, hosts and projects. It also imports the
+// rules of other hosts.
 package rules
 
 import (
@@ -17,28 +17,27 @@ import (
 
 // Rule is one compiled rule of the settings.
 type Rule struct {
-	Text string // as the user wrote it
-	tool string // the tool's name in rules, or the name of an MCP server or tool
-	mcp  bool   // covers every tool of the MCP server
+	Text string // the rule as the user wrote it
+	tool string // the tool's name as rules spell it, or the name of an MCP server or of an MCP tool
+	mcp  bool   // tool is an MCP server, and the rule covers all its tools
 
-	argv   []string // Bash: the words; nil for every command
-	prefix bool     // Bash: more words may follow
-	paths  []string // file tools: the pattern's segments; nil for every path
-	root   byte     // where paths begin: '/', '~', 'p' for the project, '*' for any directory
-	dir    string   // the directory of the project whose settings hold the rule; "" for other rules
-	domain string   // WebFetch
+	argv   []string // for Bash: the command's words; nil covers every command
+	prefix bool     // for Bash: further words may follow argv
+	paths  []string // for file tools: the segments of the path pattern; nil covers every path
+	root   byte     // the directory in which paths begin: '/', '~', 'p' for the project, '*' for any directory
+	dir    string   // if a project's settings contain the rule, the directory of this project; otherwise ""
+	domain string   // for WebFetch: the domain of the URL
 }
 
-// HasPath reports whether the rule is about certain files.
+// HasPath reports whether the rule covers only certain files.
 func (r *Rule) HasPath() bool { return r.paths != nil }
 
-// HasCommand reports whether the rule is about certain commands.
+// HasCommand reports whether the rule covers only certain commands.
 func (r *Rule) HasCommand() bool { return r.argv != nil }
 
 var toolPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
 
-// Parse compiles a rule, or returns an error that says what is wrong with it and
-// how to write it.
+// Parse compiles a rule. Its error says what is wrong with the rule and how to write it.
 func Parse(text string) (Rule, error) {
 	m := toolPattern.FindStringSubmatch(text)
 	if m == nil {
@@ -135,9 +134,9 @@ func (r *Rule) pathPattern(s string) error {
 	return nil
 }
 
-// CoversTool reports whether the rule covers this tool. Rules with a path cover similar tools
-// as well: Read(p) covers searches, and Edit(p) every tool that writes. Without strict, Read
-// and Edit cover them without a path too.
+// CoversTool reports whether the rule covers this tool. A Read rule with a path also covers
+// tools that search, and an Edit rule with a path also covers every tool that writes. If
+// strict is false, this is also true of Read and Edit rules without a path.
 func (r *Rule) CoversTool(t tools.Tool, strict bool) bool {
 	if r.tool == t.Name {
 		return true
@@ -152,9 +151,9 @@ func (r *Rule) CoversTool(t tools.Tool, strict bool) bool {
 }
 
 // bases returns the directories in which the rule's paths may begin, and whether they are
-// known. Relative paths of an allow rule begin in the project. Those of a deny or ask rule
-// may also begin in the project whose settings hold the rule, and in every directory of the
-// call outside the project.
+// known. Relative paths of an allow rule begin in the project. Relative paths of a deny or ask
+// rule may also begin in the project whose settings contain the rule, and in every directory
+// of the call that is outside the project.
 func (r *Rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	switch {
 	case r.root == '/' && len(r.paths[0]) == 2 && r.paths[0][1] == ':':
@@ -178,9 +177,9 @@ func (r *Rule) bases(loc *pathname.Location, allow bool) ([]string, bool) {
 	return out, true
 }
 
-// CoversPath reports whether the rule covers p. An allow rule must match the whole of every
-// path that p may stand for, and p must have no wildcards. A deny or ask rule covers p if it
-// matches one of these paths, or a directory above one.
+// CoversPath reports whether the rule covers p. An allow rule must completely match every path
+// that p may mean, and p must not contain wildcards. A deny or ask rule covers p if it matches
+// one of the paths that p may mean, or a directory above one of them.
 func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	if r.paths == nil {
 		return true
@@ -199,7 +198,8 @@ func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	return allow
 }
 
-// matchesFrom reports whether the rule, taken to begin at base, matches the full path p.
+// matchesFrom reports whether the rule matches the full path p if the rule's pattern begins in
+// the directory base.
 func (r *Rule) matchesFrom(base, p string, allow bool) bool {
 	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(base, "/"))
 	if !ok || rel != "" && rel[0] != '/' && base != "" {
@@ -226,8 +226,8 @@ func (r *Rule) MayLieBelow(p string, loc *pathname.Location) bool {
 	})
 }
 
-// SpellsOut reports whether the rule itself names the segments of p that are Unusual: the
-// author of a rule for all files does not mean hooks and settings.
+// SpellsOut reports whether the rule itself contains those segments of p that Unusual returns.
+// Whoever wrote a rule for all files did not mean hooks and settings.
 func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	for _, full := range loc.Resolve(p) {
 		for _, seg := range pathname.Unusual(loc.Relative(full)) {
@@ -239,7 +239,7 @@ func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	return true
 }
 
-// matchesEnd reports whether the rule matches the end of p, whose directory is unknown.
+// matchesEnd reports whether the rule may match p if p's directory is unknown.
 func (r *Rule) matchesEnd(p string, _ *pathname.Location) bool {
 	return r.segments(append([]string{"**"}, pathname.Split(nil, p)...), false) || r.root == '*' && r.segments(pathname.Split(nil, p), false)
 }
@@ -260,9 +260,9 @@ func (r *Rule) segments(segs []string, allow bool) bool {
 	return false
 }
 
-// segmentsMatch reports whether segs match pattern, segment by segment; ** matches any number
-// of segments. Without strict, for deny and ask rules, wildcards in segs match as well and
-// case is ignored.
+// segmentsMatch reports whether the path segments segs match pattern, segment by segment; **
+// matches any number of segments. strict is false for deny and ask rules: then wildcards in
+// segs match too, and case is ignored.
 func segmentsMatch(pattern, segs []string, strict bool) bool {
 	switch {
 	case len(pattern) > 0 && pattern[0] == "**":

@@ -1,4 +1,4 @@
-// Package secrets recognises, by their names, files that hold secrets or settings of
+// Package secrets recognises files by their names: files that contain secrets or settings of
 // programs, and nod's own files.
 package secrets
 
@@ -9,12 +9,12 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// secretNames are files and directories that hold secrets, or that configure which programs
-// run. A name matches a path segment anywhere, a name with / matches consecutive segments,
-// and a name with a leading / matches from the root. Every path below a match matches too.
-// Case does not count, as in the file systems of macOS and Windows.
+// secretNames are files and directories that contain secrets, or that configure which programs
+// run. A name matches any segment of a path, a name with / matches consecutive segments, and a
+// name with a leading / matches from the root. Every path below a match matches too. Case is
+// ignored, as in the file systems of macOS and Windows.
 var secretNames = []string{
-	// keys
+	// key files
 	".ssh", ".gnupg", "id_rsa", "id_rsa*", "id_dsa", "id_dsa*", "id_ecdsa", "id_ecdsa*", "id_ed25519", "id_ed25519*", "secring.gpg",
 	"*.pem", "*.key", "*.p12", "*.pfx", "*.p8", "*.ppk", "*.jks", "*.keystore", "*.keytab", "*.kdb", "*.kdbx", "*_rsa", "*_ed25519",
 	"/etc/ssl/private", "ssh_host_*_key", ".password-store", ".age", ".config/age", ".config/sops", "wallet.dat", ".electrum", ".bitcoin",
@@ -43,7 +43,7 @@ var secretNames = []string{
 	"application support/google/chrome*", "application support/firefox", "application support/bravesoftware",
 	"application support/microsoft edge*", "application support/arc", "library/safari", "library/cookies",
 	"appdata/local/google/chrome", "appdata/roaming/mozilla", "appdata/local/microsoft/edge",
-	// processes and devices show other programs' secrets, or connect
+	// files that show other programs' secrets, or that open connections
 	"/proc", "/dev", "/inet", "/inet4", "/inet6",
 	// agents' settings, hooks and logins
 	".claude.json", ".claude/settings*.json", ".claude/.credentials.json", ".claude/hooks", ".mcp.json", ".codex/auth.json",
@@ -54,7 +54,7 @@ var secretNames = []string{
 	".codeium/windsurf/mcp_config.json", ".roo/mcp.json", ".kiro/settings", ".amazonq/mcp.json", ".vscode/mcp.json", ".aider.conf.yml", ".config/goose",
 }
 
-// ownNames are nod's own files: data, settings and keys.
+// ownNames are the directories of nod's own files: data, settings and keys.
 var ownNames = []string{
 	".nod", ".local/share/nod", ".config/nod", ".local/state/nod", "application support/nod", "appdata/local/nod", "appdata/roaming/nod",
 }
@@ -77,24 +77,24 @@ var sourceExtensions = map[string]bool{
 // SourceExtension reports whether ext is an extension of source code or similar text.
 func SourceExtension(ext string) bool { return sourceExtensions[ext] }
 
-// SourceGlob reports whether a pattern is *.EXT with an extension of source code or similar
-// text.
+// SourceGlob reports whether the last part of a pattern is *.EXT, and EXT is an extension of
+// source code or similar text.
 func SourceGlob(p string) bool {
 	base := p[strings.LastIndexByte(p, '/')+1:]
 	return strings.HasPrefix(base, "*.") && sourceExtensions[base[2:]]
 }
 
-// Names are the compiled names of files that hold secrets, nod's own files among them.
-// They are immutable and safe for concurrent use.
+// Names are the compiled names of files that contain secrets, including nod's own files. Names
+// are immutable and safe for concurrent use.
 type Names struct {
 	secrets  *pathname.Names
 	own      *pathname.Names
-	guarded  bool // own includes paths given to Compile
+	guarded  bool // the list own includes paths that were given to Compile
 	readable map[string]bool
 }
 
-// Compile compiles the known names. The guarded paths, full and in lower case, count as
-// nod's own, with every path below them.
+// Compile compiles the known names. The guarded paths, and every path below them, count as
+// nod's own. They must be full paths in lower case.
 func Compile(guarded ...string) *Names {
 	n := &Names{
 		secrets: pathname.Compile(secretNames, ownNames, guarded), own: pathname.Compile(ownNames, guarded),
@@ -106,15 +106,15 @@ func Compile(guarded ...string) *Names {
 	return n
 }
 
-// MayLeadFrom reports whether a relative path from one of the directories may name a secret,
-// although the relative path alone does not.
+// MayLeadFrom reports whether a relative path may mean a secret if it begins in one of dirs,
+// although the relative path alone does not look like a secret.
 func (n *Names) MayLeadFrom(dirs []string) bool { return n.secrets.MayLeadFrom(dirs) }
 
-// MayBe reports whether t may stand for a secret or for a file of nod's own. With dots
-// set, wildcards in t match hidden names too.
+// MayBe reports whether the text t may mean a secret or one of nod's own files. If dots is
+// true, wildcards in t also match hidden names.
 //
 // A backslash is a separator on Windows, and in a pattern it makes the next character
-// literal; both meanings count.
+// literal. MayBe tries both meanings.
 func (n *Names) MayBe(t string, loc *pathname.Location, dots bool) bool {
 	if n.listed(t, dots) {
 		return true
@@ -133,8 +133,8 @@ func (n *Names) MayBe(t string, loc *pathname.Location, dots bool) bool {
 	return false
 }
 
-// MayLieBelow reports whether t is or holds a home directory, or may have listed secrets
-// below it, as ~/.config has.
+// MayLieBelow reports whether t is a home directory or contains one, or whether listed secrets
+// may exist below t, as below ~/.config.
 func (n *Names) MayLieBelow(t string, loc *pathname.Location) bool {
 	if loc.AboveHome(t) || n.secrets.MayLieBelow(t, loc) {
 		return true
@@ -153,9 +153,10 @@ func (n *Names) listed(t string, dots bool) bool {
 	return n.secrets.Has(t, dots)
 }
 
-// MayPass reports whether files that hold secrets may pass a search's filter, which may be
-// several filters with spaces between them. Without every, the names * and *.EXT of source
-// code are harmless. The directories that a filter spells out count in both cases.
+// MayPass reports whether a search with this filter may include files that contain secrets.
+// filter may consist of several filters with spaces between them. If the parameter every is
+// false, file names such as * and *.go count as harmless; the directories that a filter spells
+// out always count.
 func (n *Names) MayPass(filter string, every bool) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
 		all := alternatives(one)
@@ -177,11 +178,11 @@ func (n *Names) MayPass(filter string, every bool) bool {
 	return false
 }
 
-// maxAlternatives limits the filters that a filter with braces is expanded to.
+// maxAlternatives limits the number of filters to which one filter with braces expands.
 const maxAlternatives = 64
 
-// alternatives expands a filter with {a,b} in it, and with commas outside braces. It
-// returns nil if there are too many.
+// alternatives expands a filter with braces, such as {a,b}, and splits it at commas outside
+// braces. It returns nil if the result has more than maxAlternatives filters.
 func alternatives(filter string) []string {
 	out, todo := []string(nil), []string{filter}
 	for len(todo) > 0 {
@@ -203,14 +204,14 @@ func alternatives(filter string) []string {
 	return out
 }
 
-// Own reports whether p may name one of nod's own files. A pattern counts only if it spells
-// out some of the name: rm * is meant for other files, and asks anyway.
+// Own reports whether p may mean one of nod's own files. A pattern counts only if it spells
+// out a part of the file's name: rm * is meant for other files, and makes nod ask in any case.
 func (n *Names) Own(p string, loc *pathname.Location) bool {
 	if !n.guarded && !mayNameOwn(p) && !slices.ContainsFunc(loc.Dirs, mayNameOwn) {
 		return false
 	}
 	if len(p) > 2 && p[0] == '-' && p[1] != '-' && n.Own(p[2:], loc) {
-		return true // -oFILE
+		return true // a path follows the flag's letter directly, as in -oFILE
 	}
 	for _, at := range pathname.Pieces(p) {
 		if n.spellsOwn(at) {
@@ -225,8 +226,8 @@ func (n *Names) Own(p string, loc *pathname.Location) bool {
 	return false
 }
 
-// mayNameOwn is a quick check: it reports whether p contains "nod", as the names of all of
-// nod's own files do, or a wildcard.
+// mayNameOwn is a quick check before the exact one. It reports whether p contains a wildcard
+// or "nod", which is part of all names of nod's own files.
 func mayNameOwn(p string) bool {
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
@@ -241,7 +242,7 @@ func mayNameOwn(p string) bool {
 	return false
 }
 
-// spellsOwn reports whether p, as it is written, names one of nod's files.
+// spellsOwn reports whether p, without being resolved, means one of nod's own files.
 func (n *Names) spellsOwn(p string) bool {
 	if pathname.IsGlob(p) {
 		for seg := range strings.SplitSeq(pathname.Slashes(p), "/") {

@@ -9,12 +9,12 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// checkCommand checks one command whose words are all known. It returns the reason to
-// ask, or "", and whether the reason is a secret.
+// checkCommand checks one command. All its words must be known. It returns the reason to ask,
+// or "", and whether the reason is that the command uses a secret.
 func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	name := words[0]
 	if line.zsh && strings.HasPrefix(name.Text, "#") {
-		return "", false // Zsh finds no command of this name
+		return "", false // in Zsh there is no command whose name begins with #, so nothing runs
 	}
 	if !name.Bare {
 		if name.Text == "[" && len(name.Text) == 1 && line.reader.Level >= commands.LevelReaders {
@@ -27,7 +27,7 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 		line.Untracked = true
 	case "cd":
 		if line.reader.Level < commands.LevelReaders {
-			line.changeDir(words[1:]) // so that the rules of that directory apply
+			line.changeDir(words[1:]) // the preset does not allow cd, but a rule may: then the rules of the new directory must apply
 		}
 	}
 	c := commands.Entry(name.Text)
@@ -57,8 +57,9 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	return "", false
 }
 
-// grammars hold the checks of commands for which no list of flags and operands tells what is
-// harmless. Each returns the reason to ask, or "", and whether the reason is a secret.
+// grammars holds the checks of those commands for which no list of flags and operands tells
+// what is harmless. Each check returns the reason to ask, or "", and whether the reason is
+// that the command uses a secret.
 var grammars = map[string]func(line *Line, words []word.Word) (why string, secret bool){
 	"cd":      (*Line).changeDir,
 	"find":    (*Line).findFiles,
@@ -68,9 +69,9 @@ var grammars = map[string]func(line *Line, words []word.Word) (why string, secre
 	"workmux": (*Line).workmux,
 }
 
-// spelled cuts each word off before its first segment with a wildcard, unless that segment
-// begins with a dot. Other wildcards match no hidden name, and the commands that use spelled
-// print names only.
+// spelled cuts off each word before its first path segment with a wildcard, unless this
+// segment begins with a dot: only then can it match hidden names. Only commands that print
+// nothing but names use spelled.
 func spelled(words []word.Word) []word.Word {
 	out := make([]word.Word, 0, len(words))
 	for _, w := range words {
@@ -96,11 +97,11 @@ func spelled(words []word.Word) []word.Word {
 	return out
 }
 
-// unknownCommand is the reason to ask about a command that the preset does not allow.
+// unknownCommand is the reason for asking about a command that the preset does not allow.
 const unknownCommand = "is not a command known to only read"
 
-// rtk checks the words after rtk, a program that runs another and shortens its output. It
-// allows only rtk git.
+// rtk checks the words after rtk, a program that runs another program and shortens its output.
+// The only program that it allows after rtk is git.
 func (line *Line) rtk(words []word.Word) (string, bool) {
 	if len(words) == 0 || words[0].Text != "git" {
 		return unknownCommand, false
@@ -108,8 +109,8 @@ func (line *Line) rtk(words []word.Word) (string, bool) {
 	return line.git(words[1:])
 }
 
-// workmux allows those commands of workmux that show work trees and the output of their
-// agents.
+// workmux allows only those subcommands of workmux that show work trees and the output of the
+// agents in them.
 func (line *Line) workmux(words []word.Word) (string, bool) {
 	if len(words) == 0 {
 		return unknownCommand, false
@@ -122,14 +123,14 @@ func (line *Line) workmux(words []word.Word) (string, bool) {
 	return why, false
 }
 
-// AnySecret reports whether a word may stand for a secret. If text is set, the words are text
-// and not paths, and only words that the shell expands count.
+// AnySecret reports whether a word may mean a secret. If text is true, the words are text and
+// not paths, and only those count that the shell expands to paths.
 func (line *Line) AnySecret(words []word.Word, text bool) bool {
 	return line.firstSecret(words, text) != ""
 }
 
-// firstSecret returns the first word that may stand for a secret, or ""; text is as for
-// AnySecret.
+// firstSecret returns the first word that may mean a secret, or "". The parameter text has the
+// same meaning as in AnySecret.
 func (line *Line) firstSecret(words []word.Word, text bool) string {
 	for _, w := range words {
 		if (!text || w.Glob || w.Tilde) && line.secretPath(w) {
@@ -139,13 +140,13 @@ func (line *Line) firstSecret(words []word.Word, text bool) string {
 	return ""
 }
 
-// secretPath reports whether w, or a path after = or : in it, may stand for a secret or
-// a file of nod's own.
+// secretPath reports whether w, or a path inside w after = or :, may mean a secret or one of
+// nod's own files.
 func (line *Line) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
 
-// secretText reports whether t, or a piece of t after a sign that may start a path
-// (--flag=PATH, REV:PATH, @PATH), may stand for a secret. With dots, wildcards match hidden
-// names too.
+// secretText reports whether t may mean a secret, or a piece of t after a character with which
+// a path may start (--flag=PATH, REV:PATH, @PATH). If dots is true, wildcards also match
+// hidden names.
 func (line *Line) secretText(t string, dots bool) bool {
 	if line.secretIn(t, dots) {
 		return true
@@ -166,7 +167,7 @@ func (line *Line) secretIn(t string, dots bool) bool {
 }
 
 // SearchesPrivate reports whether a search of these paths, or of the current directory if
-// there are none, goes through a home directory or one that holds known secrets.
+// paths is empty, includes a home directory or a directory with known secrets.
 func (line *Line) SearchesPrivate(paths []word.Word) bool {
 	if len(paths) == 0 {
 		return line.reader.Secrets.MayLieBelow(".", &line.Location)
@@ -174,13 +175,15 @@ func (line *Line) SearchesPrivate(paths []word.Word) bool {
 	return slices.ContainsFunc(paths, func(p word.Word) bool { return line.reader.Secrets.MayLieBelow(p.Text, &line.Location) })
 }
 
-// SecretFilter reports whether files that hold secrets may pass the filter of a search.
+// SecretFilter reports whether a search with this file name filter may include files that
+// contain secrets.
 func (line *Line) SecretFilter(filter string) bool {
 	return line.reader.Secrets.MayPass(filter, true)
 }
 
-// changeDir follows a cd. The cd may fail, so the rest of the line may run in the old and in
-// the new directory. It returns the reason to ask, or "", and whether that is a secret.
+// changeDir follows a cd command. The cd may fail, so from then on the line may run in the old
+// or in the new directory. changeDir returns the reason to ask, or "", and whether the reason
+// is that the directory is a secret.
 func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	defer func() { line.Untracked = line.Untracked || why != "" }()
 	if len(words) > 0 && words[0].Text == "--" {
@@ -195,7 +198,7 @@ func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	to := line.Resolve(words[0].Text)
 	if len(to) == 0 {
 		// Neither the old nor the new directory is known, so no relative path can be checked
-		// any more: use a directory that is in no project.
+		// from here on. A made-up directory that is in no project stands for them.
 		to = []string{"/?/" + pathname.Slashes(words[0].Text)}
 	}
 	if len(line.Dirs)+len(to) > 8 {
@@ -214,8 +217,9 @@ func (line *Line) testCommand(words []word.Word) (string, bool) {
 	return line.testExpression(words, false)
 }
 
-// testExpression allows tests of one file and comparisons of strings, after test or in
-// brackets. Other operators evaluate arithmetic in some shells, which can run commands.
+// testExpression checks the words after test or inside [ ]. It allows tests of one file and
+// comparisons of two strings. Other operators evaluate arithmetic in some shells, and that can
+// run commands.
 func (line *Line) testExpression(words []word.Word, bracket bool) (string, bool) {
 	if bracket {
 		if len(words) == 0 || words[len(words)-1].Text != "]" {

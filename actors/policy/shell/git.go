@@ -10,16 +10,16 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// git allows the subcommands that only read, in a repository of the project. Git may still
-// run a program that the repository's configuration names (core.fsmonitor, diff.external, a
-// textconv); Harden rewrites the command to prevent that.
+// git allows the subcommands of git that only read, in a repository of the project. Even these
+// may run a program that the repository's configuration names (core.fsmonitor, diff.external,
+// a textconv). Harden rewrites the command to prevent that.
 func (line *Line) git(words []word.Word) (string, bool) {
 	dirs := line.Dirs
 	for len(words) > 0 && strings.HasPrefix(words[0].Text, "-") {
 		switch opt := words[0]; {
 		case opt.Text == "--no-pager", opt.Text == "-P", opt.Text == "--no-optional-locks", opt.Text == "--literal-pathspecs":
 			words = words[1:]
-		case opt.Text == "-c" && len(words) > 1 && (words[1].Text == noMonitor || words[1].Text == noSignature): // written by Harden
+		case opt.Text == "-c" && len(words) > 1 && (words[1].Text == noMonitor || words[1].Text == noSignature): // Harden adds these options
 			words = words[2:]
 		case opt.Text == "-C" && line.reader.Level >= commands.LevelReaders && len(words) > 1:
 			if words[1].Glob || !pathname.IsAbs(pathname.Slashes(words[1].Text)) && !words[1].Tilde || line.secretPath(words[1]) {
@@ -41,8 +41,8 @@ func (line *Line) git(words []word.Word) (string, bool) {
 		return "reads a repository outside the project, whose configuration can run programs", false
 	}
 	if !here.StandsAtTop() {
-		// Files in a project may come from strangers and look like a repository: git
-		// would obey its configuration, which can name programs to run.
+		// A directory in a project may contain files from strangers that look like a
+		// repository. git would obey the configuration in it, which can name programs to run.
 		return "a directory below the project may be a repository of its own, whose configuration can run programs: put -C and the project's path before the subcommand", false
 	}
 	if len(words) == 0 || words[0].Glob {
@@ -76,11 +76,11 @@ func (line *Line) git(words []word.Word) (string, bool) {
 	return why, false
 }
 
-// gitSecret reports whether a word of git may name a secret. Git expands patterns by
-// itself and takes REV:PATH and :(magic)PATH.
+// gitSecret reports whether a word after git may mean a secret. git expands patterns itself,
+// and accepts the forms REV:PATH and :(magic)PATH.
 func (line *Line) gitSecret(t string) bool {
 	if strings.HasPrefix(t, ":!") || strings.HasPrefix(t, ":^") || strings.HasPrefix(t, "--") && !strings.Contains(t, "=") {
-		return false // excludes a path, or is a flag without a value
+		return false // the word excludes a path, or is a flag without a value
 	}
 	if i := strings.LastIndexByte(t, ')'); i >= 0 && strings.HasPrefix(t, ":(") {
 		t = t[i+1:]
@@ -91,13 +91,13 @@ func (line *Line) gitSecret(t string) bool {
 	for strings.HasSuffix(t, "/*") || strings.HasSuffix(t, "/**") {
 		t = strings.TrimRight(t, "*/")
 	}
-	// Tracked files are meant to be shared, so * and patterns such as *.go do not ask,
+	// Tracked files are meant to be shared, so * and patterns such as *.go are allowed,
 	// although they could match a secret.
 	return !secrets.SourceGlob(t) && t != "*" && line.secretText(t, !strings.HasPrefix(t, "-"))
 }
 
-// gitPaths returns the reason to refuse a path outside the project, or "": git diff reads any
-// file that it is given.
+// gitPaths returns the reason to refuse a path outside the project, or "". The check is needed
+// because git diff reads any file, even outside the repository.
 func (line *Line) gitPaths(words []word.Word, here *pathname.Location) string {
 	for _, w := range words {
 		t := w.Text

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Settings with which git runs no configured file monitor and no program that checks
-// signatures.
+// With these settings, git runs no file monitor that the configuration names, and no program
+// that checks signatures.
 const (
 	noMonitor   = "core.fsmonitor=false"
 	noSignature = "log.showSignature=false"
@@ -45,7 +45,8 @@ func (line *Line) Harden() (string, bool) {
 	return b.String() + src[last:], last > 0
 }
 
-// differSubcommand returns git's subcommand if it may run a configured diff program, or nil.
+// differSubcommand returns the word that is git's subcommand if this subcommand may run a diff
+// program that the configuration names. Otherwise it returns nil.
 func differSubcommand(call *syntax.CallExpr, src string) *syntax.Word {
 	for i := 1; i < len(call.Args); i++ {
 		switch w, _ := word.Known(call.Args[i], src); {

@@ -1,6 +1,6 @@
 // Package shell analyses command lines: which of their commands are known to be harmless,
-// which files they may read, and which facts rules and people need about the rest. A line,
-// command or word "asks" if a rule or a person must decide about it.
+// which files they may read, and which facts rules and people need about the rest. A line or
+// command that is not known to be harmless makes nod ask: a rule or a person must decide.
 package shell
 
 import (
@@ -16,16 +16,16 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Bounds of a line to check. A line that exceeds one asks: people do not read such lines, and
-// checking them could be slow.
+// Limits of a command line. A line that exceeds one of them makes nod ask, because people do
+// not read such lines and checking them could be slow.
 const (
 	maxCommand = 8 << 10 // bytes
-	maxNesting = 100     // brackets
-	maxJoints  = 400     // separators of commands
+	maxNesting = 100     // opening brackets
+	maxJoints  = 400     // characters that separate commands
 	maxSpaces  = 1500
 )
 
-// tooMuch returns the reason why a command line exceeds a bound; "" if it does not.
+// tooMuch returns the reason why a command line exceeds a limit, or "".
 func tooMuch(src string) string {
 	if len(src) > maxCommand {
 		return "is too long to check"
@@ -50,13 +50,13 @@ func tooMuch(src string) string {
 // Part is one simple command of a command line.
 type Part struct {
 	Words        []word.Word
-	Why          string // the reason to ask; "" if the command is known to be harmless
-	UnknownWords bool   // not all words are known, so no rule may allow it
-	Secret       bool   // names a secret
-	HasInput     bool   // reads the output of another part, or a file
+	Why          string // the reason to ask about the command; "" if it is known to be harmless
+	UnknownWords bool   // the value of a word is not known, so no rule may allow the command
+	Secret       bool   // a word may mean a secret
+	HasInput     bool   // the command's input is a file or the output of another part
 }
 
-// Argv returns the part's words; false if a word is unknown or is a pattern.
+// Argv returns the part's words. It returns false if a word is unknown or contains a pattern.
 func (p *Part) Argv() ([]string, bool) {
 	if p.UnknownWords || len(p.Words) == 0 {
 		return nil, false
@@ -80,24 +80,24 @@ type Reader struct {
 	Secrets *secrets.Names
 }
 
-// Line is a command line as nod reads it. nod walks the line's syntax tree, accepts a few
-// forms in it and refuses every other form.
+// Line is a command line as nod reads it. nod walks the line's syntax tree and accepts only a
+// few forms; every other form makes it ask.
 type Line struct {
 	pathname.Location
 	reader     *Reader
 	src        string
 	Parts      []Part
-	inputFiles []word.Word // files that redirections read
-	zshReading *Line       // the line as an interactive Zsh reads it; nil if that is the same
-	Why        string      // the reason why the line as a whole asks; "" if there is none
-	secret     bool        // a redirection names a secret
-	Comments   bool        // holds a comment
-	simple     bool        // one command of plain words, for which no tree was parsed
+	inputFiles []word.Word // files from which redirections read
+	zshReading *Line       // the line as an interactive Zsh reads it; nil if Zsh reads it as Bash does
+	Why        string      // the reason why the line as a whole makes nod ask, or ""
+	secret     bool        // the file of a redirection may be a secret
+	Comments   bool        // the line contains a comment
+	simple     bool        // the line is one command of plain words, so it was not parsed
 	Untracked  bool        // a command changes to a directory that nod does not know
-	zsh        bool        // read as an interactive Zsh does, for which # starts no comment
+	zsh        bool        // the line is read as an interactive Zsh reads it: # does not start a comment
 }
 
-// Harmless reports whether the line runs only commands known to do no harm.
+// Harmless reports whether all commands of the line are known to do no harm.
 func (line *Line) Harmless() bool {
 	for i := range line.Parts {
 		if line.Parts[i].Why != "" {
@@ -107,7 +107,7 @@ func (line *Line) Harmless() bool {
 	return line.Why == "" && len(line.Parts) > 0
 }
 
-// NamesSecret reports whether the line is known to name a secret.
+// NamesSecret reports whether a word of the line may mean a secret.
 func (line *Line) NamesSecret() bool {
 	for i := range line.Parts {
 		if line.Parts[i].Secret {
@@ -117,7 +117,7 @@ func (line *Line) NamesSecret() bool {
 	return line.secret
 }
 
-// Reason returns the first reason to ask about the line; "" if there is none.
+// Reason returns the first reason to ask about the line, or "".
 func (line *Line) Reason() string {
 	if line.Why != "" {
 		return line.Why
@@ -133,8 +133,8 @@ func (line *Line) Reason() string {
 	return ""
 }
 
-// plainWords splits a line of plain words and spaces, as most lines are: that gives the same
-// words as parsing it, and is faster. It returns nil for every other line.
+// plainWords splits a line that consists of plain words and spaces, as most lines do. The
+// result is the same as from the parser, but faster. For every other line it returns nil.
 func plainWords(src string) []word.Word {
 	words := make([]word.Word, 0, 8)
 	for text := range strings.SplitSeq(src, " ") {
@@ -152,8 +152,8 @@ func plainWords(src string) []word.Word {
 	return words
 }
 
-// Read parses and walks a command line. The tree is nil if the line cannot be
-// parsed or need not be.
+// Read parses a command line and checks its commands. The syntax tree is nil if the line
+// cannot be parsed or is so simple that it was not parsed.
 func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
 	line := &Line{Location: loc, reader: r, src: src}
 	if line.Why = tooMuch(src); line.Why != "" {
@@ -179,8 +179,9 @@ func (r *Reader) Read(src string, loc pathname.Location) (*Line, *syntax.File) {
 	return line, file
 }
 
-// readCommentsAsZsh reads a harmless line with comments once more as an interactive Zsh does,
-// which takes comments for words. If that reading is not harmless, the line asks.
+// readCommentsAsZsh reads a harmless line with comments a second time, as an interactive Zsh
+// does: it takes comments for words. If the line is not harmless when read in this way, it
+// makes nod ask.
 func (line *Line) readCommentsAsZsh(file *syntax.File) {
 	var b strings.Builder
 	last := 0
@@ -209,8 +210,8 @@ func (line *Line) readCommentsAsZsh(file *syntax.File) {
 	}
 }
 
-// parse returns nil for text that is not correct Bash. It does not recover from errors: what
-// the shell runs may differ from a guess.
+// parse returns the syntax tree of src, or nil if src is not correct Bash. It does not guess
+// how to repair src, because the shell may run something else than the guess.
 func parse(src string) *syntax.File {
 	parser := parsers.Get().(*syntax.Parser)
 	file, err := parser.Parse(strings.NewReader(src), "")
@@ -221,7 +222,7 @@ func parse(src string) *syntax.File {
 	return file
 }
 
-// Refuse makes the line as a whole ask, unless it already does for another reason.
+// Refuse sets the reason why the line as a whole makes nod ask. It keeps an earlier reason.
 func (line *Line) Refuse(why string) {
 	if line.Why == "" {
 		line.Why = why
@@ -271,8 +272,8 @@ func (line *Line) stmt(st *syntax.Stmt) {
 	}
 }
 
-// cdChain returns the statements of cd DIR && a && b with an absolute DIR; nil for
-// every other line.
+// cdChain returns the statements of a line of the form cd DIR && a && b, in which DIR is
+// absolute. For every other line it returns nil.
 func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 	for c.Op == syntax.AndStmt {
 		chain = append(chain, c.Y)
@@ -291,8 +292,8 @@ func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 	return nil
 }
 
-// walkChain checks the statements of a cdChain: all but the first run in the new
-// directory alone, because they do not run if cd fails.
+// walkChain checks the statements of a line for which cdChain returned them. All statements
+// after the first run only in the new directory, because they do not run if cd fails.
 func (line *Line) walkChain(chain []*syntax.Stmt) {
 	was := line.Dirs
 	line.stmt(chain[0])
@@ -330,7 +331,7 @@ func (line *Line) call(c *syntax.CallExpr) {
 	line.addPart(p)
 }
 
-// addPart adds a simple command and checks it if its words are known.
+// addPart adds a simple command to the line. It checks the command if all its words are known.
 func (line *Line) addPart(p Part) {
 	if p.Why == "" {
 		p.Why, p.Secret = line.checkCommand(p.Words)

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Every grammar is used: the entry of its command is Special.
+// Every check in grammars is used: the command table marks its command as Special.
 func TestGrammarsAreUsed(t *testing.T) {
 	for name := range grammars {
 		assert.True(t, commands.Entry(name).Special, name)

@@ -8,22 +8,22 @@ import (
 	"github.com/nodbus/nod/actors/policy/commands"
 )
 
-// ownShowCommands are nod's commands that only show. Every other command, known or not,
-// counts as one that decides, grants or configures.
+// ownShowCommands are nod's commands that only show something. nod treats every other command
+// of its own, even an unknown one, as a command that decides, grants or configures.
 var ownShowCommands = map[string]bool{
 	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "--help": true, "--version": true, "-h": true,
 	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,
 	"session show": true, "settings show": true, "settings schema": true, "audit tail": true, "audit verify": true,
 }
 
-// The reasons to deny access to nod itself.
+// The reasons for denying access to nod itself.
 const (
 	OwnCommandDenied = "agents may not run nod commands that decide, grant or configure"
 	OwnFilesDenied   = "agents may not write nod's own files"
 )
 
-// ownCommandText matches nod's commands that decide, grant or configure, in a text that
-// cannot be parsed.
+// ownCommandText finds nod's commands that decide, grant or configure in a text that cannot be
+// parsed.
 var ownCommandText = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_.-])nod(?:\.exe)?\s+(?:--?[a-z-]+(?:[= ]\S+)?\s+)*(?:allow|deny|freeze|thaw|up|engine|connector|setup|install|uninstall|service|invite|join|session\s+set|grant|revoke|gate|settings\s+apply|approvers|pair|keys|hook|inbox)\b`)
 
 func (f *Facts) ownCommand(argv []string) {
@@ -37,7 +37,7 @@ func (f *Facts) ownCommand(argv []string) {
 		i := slices.IndexFunc(argv, func(a string) bool { return strings.Contains(a, "cmd/nod") })
 		argv = argv[i:]
 	}
-	if len(argv) > 1 && argv[1] == "exec" { // nod exec runs the rest of its words
+	if len(argv) > 1 && argv[1] == "exec" { // nod exec runs the words after it as a command
 		for i := range argv[2:] {
 			f.ownCommand(argv[2+i:])
 		}
@@ -50,8 +50,8 @@ func (f *Facts) ownCommand(argv []string) {
 	f.Forbidden = OwnCommandDenied
 }
 
-// ownWrites denies a line that may write nod's own files: it redirects output to one, or it
-// names one in a command that is not known to only read.
+// ownWrites denies a line that may write nod's own files: the line redirects output to one of
+// them, or a command that is not known to only read has one of them among its words.
 func (f *Facts) ownWrites(unparsed bool) {
 	at := *f.Location
 	for _, argv := range f.Commands {
@@ -79,9 +79,9 @@ func (f *Facts) ownWrites(unparsed bool) {
 	}
 }
 
-// directoriesAfterC returns the directories against which relative paths of argv may resolve
-// once each -C DIR is followed, as git, tar and make do. The -C of every command counts: an
-// extra directory can only make a call ask or be denied.
+// directoriesAfterC returns the directories in which relative paths of argv may begin if each
+// -C DIR is followed, as git, tar and make do. It follows -C in every command. If a command
+// does not use -C in this way, the extra directories can only make nod ask or deny.
 func (f *Facts) directoriesAfterC(argv []string) []string {
 	to := *f.Location
 	for i := 0; i+1 < len(argv) && i < 12; i++ {
@@ -92,9 +92,10 @@ func (f *Facts) directoriesAfterC(argv []string) []string {
 	return to.Dirs
 }
 
-// leavesOwnFiles reports whether a command, judged by its flags, writes none of the files
-// that it names: it only reads them, or adds them to a repository. inside means that the line
-// runs in a directory of nod's own; then adding to a repository writes there too.
+// leavesOwnFiles reports whether a command, judged by its flags, does not write the files
+// among its words: it only reads them, or adds them to a repository. inside is true if the
+// line runs in one of nod's own directories. Then adding files to a repository writes there,
+// so it does not count.
 func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
 	switch argv[0] {
 	case "cd", "test", "[":
@@ -109,8 +110,9 @@ func (f *Facts) leavesOwnFiles(argv []string, inside bool) bool {
 	return c != nil && !strings.Contains(argv[0], " ") && c.Fits(argv[1:])
 }
 
-// gitOnlyReads reports whether git with these words only reads. Options before the subcommand
-// may make git use another repository or program, but write nothing themselves.
+// gitOnlyReads reports whether git with these words only reads. The options before the
+// subcommand are ignored: they may make git use another repository or program, but do not
+// write themselves.
 func (f *Facts) gitOnlyReads(words []string) bool {
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		n := 1

@@ -10,22 +10,23 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// ErrReadsUnknown means that a line may read files that its words do not name, so nod asks.
+// ErrReadsUnknown means that a line may read files that are not among its words, so nod must
+// ask.
 var ErrReadsUnknown = errors.New("nod cannot tell which files it reads")
 
-// Disk tells Reads about the links and repositories of the machine on which a line runs. Its
-// methods return an error if they cannot tell.
+// Disk tells Reads about symbolic links and repositories on the machine on which a line runs.
+// Its methods return an error if they cannot find out.
 type Disk interface {
 	// Links returns the names of the symbolic links in a directory.
 	Links(dir string) ([]string, error)
-	// WorkTree returns the top of the repository that git finds from dir, or dir itself
-	// if git finds none.
+	// WorkTree returns the top of the repository that git finds if it runs in dir. If git
+	// finds none, it returns dir itself.
 	WorkTree(dir string) (string, error)
 }
 
-// Reads returns the paths that a harmless line may read: the directories that it may run
-// in, all paths that its words may name, and the whole work tree of a repository that
-// git reads. An error tells why the reads are unknown.
+// Reads returns the paths that a harmless line may read: the directories in which it may run,
+// all paths that its words may mean and, if the line runs git, whole work trees. It returns an
+// error if it cannot tell what the line reads.
 func (line *Line) Reads(disk Disk) ([]string, error) {
 	r := readCollector{disk: disk, dirs: line.directories()}
 	r.paths = slices.Clone(r.dirs)
@@ -45,9 +46,9 @@ func (line *Line) Reads(disk Disk) ([]string, error) {
 	return slices.Compact(r.paths), nil
 }
 
-// directories returns the directories that the line may run in. Bash removes each ".." of a
-// cd's path by name; if that leads to no directory, it follows the path as written. Both
-// directories are included.
+// directories returns the directories in which the line may run. Bash removes each ".." in the
+// path of a cd by name; if the result is not a directory, Bash follows the path as written.
+// Both paths are included.
 func (line *Line) directories() []string {
 	dirs := slices.Clone(line.Dirs)
 	for i := range line.Parts {
@@ -62,7 +63,8 @@ func (line *Line) directories() []string {
 	return slices.Compact(dirs)
 }
 
-// joinPath returns p as a path from dir. It keeps "..", which only a Resolver can remove.
+// joinPath returns p as a path that begins in dir. It keeps "..", because only a Resolver,
+// which knows the symbolic links, can remove it.
 func joinPath(dir, p string) string {
 	if path.IsAbs(p) {
 		return p
@@ -73,18 +75,18 @@ func joinPath(dir, p string) string {
 // readCollector collects the paths that a line may read.
 type readCollector struct {
 	disk  Disk
-	dirs  []string // directories that the line may run in
+	dirs  []string // directories in which the line may run
 	paths []string
 }
 
 func (r *readCollector) part(words []word.Word) error {
 	name := words[0].Text
-	if name == "rtk" { // shortens the output of git
+	if name == "rtk" { // rtk git runs git and shortens its output
 		name, words = "git", words[1:]
 	}
 	words = words[1:]
 	switch {
-	case name == "workmux": // shows what other agents read
+	case name == "workmux": // workmux shows output of other agents, which may have read any file
 		return ErrReadsUnknown
 	case name == "find" && slices.ContainsFunc(words, func(w word.Word) bool { return w.Text == "-L" || w.Text == "-follow" }):
 		return ErrReadsUnknown
@@ -103,7 +105,8 @@ func (r *readCollector) part(words []word.Word) error {
 	return nil
 }
 
-// repository adds the top of each repository that a git command may find.
+// repository adds the top of each repository that a git command may find from the directories
+// in which it may run.
 func (r *readCollector) repository(words []word.Word) error {
 	dirs := slices.Clone(r.dirs)
 	for i, w := range words {
@@ -121,8 +124,8 @@ func (r *readCollector) repository(words []word.Word) error {
 	return nil
 }
 
-// word adds the paths that a word may name, from each directory: the whole word, the text
-// after =, and the text after the letters of a flag.
+// word adds the paths that a word may mean in each directory: the whole word, the text after
+// =, and in a flag the text from the first /, ~ or dot on.
 func (r *readCollector) word(w word.Word) error {
 	texts := []string{w.Text}
 	if _, value, ok := strings.Cut(w.Text, "="); ok {
@@ -141,7 +144,7 @@ func (r *readCollector) word(w word.Word) error {
 				r.paths = append(r.paths, joinPath(d, t))
 			}
 		case strings.Contains(t[at:], "/"):
-			return ErrReadsUnknown // any of the directories that match may be a link
+			return ErrReadsUnknown // a directory that matches the pattern may be a symbolic link
 		default:
 			if err := r.pattern(t[:at], t[strings.LastIndexAny(t, "*?[]")+1:]); err != nil {
 				return err
@@ -151,9 +154,9 @@ func (r *readCollector) word(w word.Word) error {
 	return nil
 }
 
-// pattern adds the directory of a pattern, and the links in it whose names match the
-// pattern's beginning and end. The middle is not compared, because wildcards there may have
-// been quoted.
+// pattern adds the directory of a file name pattern, and those symbolic links in it whose
+// names have the pattern's beginning and end. The text between them is not compared, because
+// wildcards in it may have been quoted.
 func (r *readCollector) pattern(begin, end string) error {
 	in, begin := begin[:strings.LastIndexByte(begin, '/')+1], begin[strings.LastIndexByte(begin, '/')+1:]
 	for _, d := range r.dirs {

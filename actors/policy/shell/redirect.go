@@ -4,8 +4,8 @@ import "github.com/nodbus/nod/actors/policy/shell/word"
 
 import "mvdan.cc/sh/v3/syntax"
 
-// redirect allows discarding output, joining standard output and standard error, and reading
-// a plain file. It refuses every other redirection.
+// redirect checks a redirection. It allows discarding output, joining standard output and
+// standard error, and reading a plain file; any other redirection makes nod ask.
 func (line *Line) redirect(r *syntax.Redirect) {
 	n := ""
 	if r.N != nil {
@@ -47,7 +47,7 @@ func (line *Line) redirect(r *syntax.Redirect) {
 	}
 }
 
-// markInput records that the parts from index n on read some input.
+// markInput marks the parts from index n on as reading a file or a pipe.
 func (line *Line) markInput(n int) {
 	for i := range line.Parts[n:] {
 		line.Parts[n+i].HasInput = true

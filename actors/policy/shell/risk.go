@@ -9,7 +9,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// riskRank returns the rank of a risk, more for a worse one; -1 for an unknown risk.
+// riskRank returns the rank of a risk: the higher, the worse. It returns -1 for an unknown
+// risk.
 func riskRank(r schemas.Risk) int {
 	return slices.Index([]schemas.Risk{schemas.RiskLow, schemas.RiskMedium, schemas.RiskHigh}, r)
 }

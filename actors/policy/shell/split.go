@@ -7,8 +7,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// SplitCommand returns the words of the one plain command in a rule. Its errors tell the
-// rule's author what is wrong.
+// SplitCommand returns the words of a rule's command, which must be one plain command. Its
+// errors tell the rule's author what is wrong.
 func SplitCommand(s string) ([]string, error) {
 	file := parse(s)
 	if file == nil || word.Hidden(s) != "" {

@@ -22,8 +22,8 @@ func (in Input) CheckWebAddress() error {
 	return nil
 }
 
-// NeededPaths returns the paths that a file tool's call is about, as written in the call. An
-// error tells why they are unknown.
+// NeededPaths returns the paths that a call of a file tool uses, as they are written in the
+// call. It returns an error if they cannot be determined.
 func (in Input) NeededPaths(t Tool) ([]string, error) {
 	if k := in.UnknownField(t.Kind); k != "" {
 		return nil, fmt.Errorf("its input has a field that nod does not know, %q", k)
@@ -54,10 +54,10 @@ func (in Input) hasAny(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return in[k] != nil })
 }
 
-// globPaths returns the directories in which a search for pattern begins: each of dirs,
-// joined with the part of pattern before its first wildcard, or dirs and that part if it is
-// absolute. (Through a link in there, a wildcard may still reveal names of files elsewhere,
-// not their content.)
+// globPaths returns the directories in which a search for pattern begins. If the part of
+// pattern before its first wildcard is absolute, these are dirs and this part; otherwise, each
+// of dirs joined with this part. (Below such a directory, a wildcard may go through a symbolic
+// link: the search may then reveal names of files elsewhere, but not their content.)
 func globPaths(dirs []string, pattern string) ([]string, error) {
 	dirs = slices.Clone(dirs)
 	fixed := pattern[:strings.IndexAny(pattern+"*", `*?[{\`)]
@@ -72,13 +72,13 @@ func globPaths(dirs []string, pattern string) ([]string, error) {
 		return dirs, nil
 	}
 	for i := range dirs {
-		dirs[i] += "/" + fixed // as written, because the meaning of .. depends on links
+		dirs[i] += "/" + fixed // fixed is not cleaned, because the meaning of .. depends on symbolic links
 	}
 	return dirs, nil
 }
 
-// Absolute joins p to the call's working directory. It keeps "..", whose meaning depends on
-// links. It returns an error if the result is unknown.
+// Absolute joins p to the call's working directory. It keeps "..", because its meaning depends
+// on symbolic links. It returns an error if the result is unknown.
 func (in Input) Absolute(p string) (string, error) {
 	switch {
 	case p == "" || strings.HasPrefix(p, "~") || strings.ContainsRune(p, 0):

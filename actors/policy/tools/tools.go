@@ -1,5 +1,5 @@
-// Package tools reads the tool calls of agents: the kind of a tool, and the paths,
-// command or address in its input. It decides nothing.
+// Package tools reads the tool calls of agents: it finds the kind of a tool, and the paths,
+// the command or the address in its input. It makes no decisions.
 package tools
 
 import (
@@ -17,7 +17,7 @@ import (
 // Kind classifies a tool.
 type Kind int
 
-// The kinds. A tool of kind Unknown is asked about.
+// The kinds of tools. nod asks about a tool of kind Unknown.
 const (
 	Unknown Kind = iota
 	Shell
@@ -25,10 +25,10 @@ const (
 	Search
 	Edit // writes a file
 	Web
-	Notes // the agent's own bookkeeping
+	Notes // stores only the agent's own notes, such as a to-do list
 )
 
-// Tool is a tool's name in rules, and its kind.
+// Tool is a tool's kind, and its name as rules spell it.
 type Tool struct {
 	Name string
 	Kind Kind
@@ -51,8 +51,8 @@ var table = map[string]Tool{
 	"TaskGet": {"TaskGet", Notes}, "TaskList": {"TaskList", Notes}, "TaskOutput": {"TaskOutput", Notes}, "ToolSearch": {"ToolSearch", Notes},
 }
 
-// HasEffect reports whether the effect that the host states fits a tool of this kind. If not,
-// the tool is not the one that nod knows by this name.
+// HasEffect reports whether a tool of this kind can have the effect that the host states. If
+// it cannot, the tool is not the one that nod knows by this name.
 func (t Tool) HasEffect(a schemas.ActionType) bool {
 	if a == "" || a == schemas.ActionOther {
 		return true
@@ -73,8 +73,8 @@ func (t Tool) HasEffect(a schemas.ActionType) bool {
 // All returns the known tools by the names that agents use.
 func All() map[string]Tool { return maps.Clone(table) }
 
-// Named returns the tool that an agent calls by this name, of kind Unknown if the name
-// is not known.
+// Named returns the tool that agents call by this name. If nod does not know the name, the
+// tool's kind is Unknown.
 func Named(name string) Tool {
 	if t, ok := table[name]; ok {
 		return t
@@ -82,15 +82,16 @@ func Named(name string) Tool {
 	return Tool{Name: name}
 }
 
-// shellFields are the fields of shell tools that do not change what runs.
+// shellFields are those input fields of shell tools that nod knows. A field that is not listed
+// may change what runs.
 var shellFields = map[string]bool{
 	"command": true, "cmd": true, "description": true, "timeout": true, "timeout_ms": true, "cwd": true, "workdir": true, "directory": true,
 	"dir_path": true, "yield_time_ms": true, "max_output_tokens": true, "run_in_background": true, "is_background": true, "login": true,
 	"tty": true, "justification": true, "explanation": true, "initial_wait": true, "mode": true, "sessionId": true,
 }
 
-// Command returns the text that a shell tool runs and its directory ("" if the input
-// names none), or the reason why they are unknown.
+// Command returns the text that a shell tool runs, and the directory in which it runs, or ""
+// if the input contains none. If these are unknown, why is the reason.
 func (in Input) Command() (src, dir string, why string) {
 	if k := firstUnlisted(in, func(name string) bool { return shellFields[name] }); k != "" {
 		return "", "", "its input has a field that nod does not know, " + k
@@ -107,7 +108,8 @@ func (in Input) Command() (src, dir string, why string) {
 		}
 	}
 	if in["cwd"] != nil && dirs == 2 {
-		// The host has added the session's directory as cwd; the other one is the tool's own.
+		// One of the two directories is cwd, the session's directory, which the host has
+		// added. The tool's own directory counts.
 		dirs, dir = 1, ""
 		for _, k := range []string{"workdir", "directory", "dir_path"} {
 			if d, ok := in.Text(k); ok && d != "" {
@@ -132,14 +134,14 @@ func (in Input) Command() (src, dir string, why string) {
 	return "", dir, "its command cannot be read"
 }
 
-// privateDomains are endings of host names of this machine and its network. sharedAddresses
-// lie between a provider and its customers; private networks use them too.
+// privateDomains are the endings of host names on this machine and in its network.
+// sharedAddresses are used between a provider and its customers, and also by private networks.
 var (
 	privateDomains  = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
 	sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 )
 
-// PrivateURL returns the reason why a URL is not on the public web; "" if it is.
+// PrivateURL returns the reason why a URL is not on the public web, or "".
 func PrivateURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" {
@@ -166,9 +168,9 @@ func PrivateURL(raw string) string {
 	return ""
 }
 
-// URL returns the address that a web tool is given, "" if there is none.
+// URL returns the address in the input of a web tool, or "" if there is none.
 func (in Input) URL() string {
 	var s string
-	_ = json.Unmarshal(in["url"], &s) // "" is not an address, so it asks
+	_ = json.Unmarshal(in["url"], &s) // if this fails, s stays "", which is no address, so nod asks
 	return s
 }

@@ -27,7 +27,7 @@ type Note struct {
 	calls         int    // the number of identical calls that the note shows
 }
 
-// Choice is an answer that a note offers. A slip that says Token gives this answer.
+// Choice is an answer that a note offers. A slip whose text is Token gives this answer.
 type Choice struct {
 	Kind  schemas.OptionKind
 	Token string
@@ -42,8 +42,8 @@ type Slip struct {
 // NewBoard makes an empty board.
 func NewBoard() *Board { return &Board{left: make(chan struct{}, 1)} }
 
-// Leave puts a slip on the board. The slip keeps the number of calls that its note shows
-// now.
+// Leave puts a slip on the board. It records in the slip the number of calls that the note
+// shows now.
 func (b *Board) Leave(s Slip) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +77,7 @@ func (b *Board) Fail(err *people.Error) {
 func (b *Board) signal() {
 	select {
 	case b.left <- struct{}{}:
-	default: // signalled already
+	default: // a value is already waiting in b.left
 	}
 }
 
@@ -115,7 +115,7 @@ func (b *Board) rewrite(id string, n Note) error {
 	if err := b.failing(); err != nil {
 		return err
 	}
-	if old := b.find(id); old != nil { // a note that was taken down is no error
+	if old := b.find(id); old != nil { // rewriting a note that was taken down is not an error
 		old.Text, old.Choices, old.calls = n.Text, n.Choices, n.calls
 	}
 	return nil
@@ -150,7 +150,8 @@ func (b *Board) next(ctx context.Context) (Slip, error) {
 	}
 }
 
-// done removes s, which is the oldest slip, and pins the reply said for its writer.
+// done removes s, which is the oldest slip, and pins a reply with the text in said for the
+// slip's writer.
 func (b *Board) done(s Slip, said string) {
 	b.mu.Lock()
 	b.slips = b.slips[1:]

@@ -5,11 +5,11 @@
 //   - Board is the outside system.
 //   - Carrier is the channel: Prompt pins a note, Settle rewrites it, Run takes slips.
 //
-// It follows these rules. Run looks up the request of a slip and compares it with the
-// note. The answer is for the calls that the note counted when the slip was left. It names
-// the person who left the slip; nod decides whether this person may answer. A slip is
-// removed only after nod has stored or refused its answer. All texts about requests come
-// from package people, and a request that is not shown whole cannot be allowed. A real
+// Every channel follows these rules. Run looks up the request that a slip answers. An answer
+// counts only for the calls that the note showed when the slip was left. The answer contains
+// the user id of the person who left the slip; nod decides whether this person may answer. A
+// slip is removed only after nod has stored or refused its answer. All texts about requests
+// come from package people, and a request that is not shown whole cannot be allowed. A real
 // channel also has limits of its own, and reports its faults as *people.Error: see package
 // telegram.
 package example
@@ -75,7 +75,7 @@ func note(p *schemas.Prompt) Note {
 	}
 	for _, o := range p.Request.Options {
 		once := o.Kind == schemas.AllowOnce && whole || o.Kind == schemas.RejectOnce
-		if once { // a lasting answer needs a second step, which this board lacks
+		if once { // A lasting allow or denial needs a second step, which this board does not have.
 			n.Choices = append(n.Choices, Choice{o.Kind, p.Digest + ":" + o.OptionID})
 		}
 	}
@@ -136,8 +136,9 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 	return people.Recorded(&d, &p), nil
 }
 
-// ended removes the choices from the answered note. It does not wait for Settle, because
-// the worker that pinned the note may have been killed before it stored the note's Ref.
+// ended removes the choices from the answered note. Settle may never be called for this note:
+// it needs the note's Ref, and the worker that pinned the note may have been killed before it
+// stored the Ref.
 func (c Carrier) ended(id string, p schemas.Prompt, d *schemas.Decision) {
 	p.Decision = d
 	_ = c.board.rewrite(id, note(&p)) // if it fails, the next slip under this note tries again

@@ -14,15 +14,14 @@ import (
 // answerTimeout is the time within which nod must reply to an answer.
 const answerTimeout = 15 * time.Second
 
-// The smallest terminal on which a request can be allowed. people.Layout lays out for at
-// least minWidth columns.
+// The size of the smallest terminal on which a request can be allowed. On a narrower one,
+// people.Layout would lay the text out too wide.
 const (
 	minHeight = 10
 	minWidth  = 40
 )
 
-// answer is the user's choice. answerTo makes a schemas.Answer of this choice for each
-// request.
+// answer is the user's choice. answerTo converts it to a schemas.Answer for each request.
 type answer struct {
 	allows bool
 	choice int // number of the choice, from 1; 0 means allow once or deny
@@ -37,7 +36,8 @@ type answeredMsg struct {
 	err      error
 }
 
-// allowBarrier returns the reason why nothing can be allowed now, or "".
+// allowBarrier returns the reason why the requests of the top view cannot be allowed now, or
+// "".
 func (m *model) allowBarrier() string {
 	v := m.top()
 	items := pending(m.itemsOf(v))
@@ -58,7 +58,7 @@ func (m *model) allowBarrier() string {
 		if why := m.views[n].readBarrier(); why != "" {
 			return why
 		}
-		if m.views[n].showsRequests() { // the views below this one need not be read
+		if m.views[n].showsRequests() { // this view shows the requests in full, so the views below it need not have been read
 			break
 		}
 	}
@@ -127,7 +127,7 @@ func keysOf(items []*item) (keys []string) {
 }
 
 // answerTo makes the answer to one request. ok is false if the request does not offer the
-// choice.
+// user's choice.
 func (a answer) answerTo(p *schemas.Prompt, from schemas.From) (said schemas.Answer, ok bool) {
 	if a.choice == 0 {
 		said, ok = a.said.Answer(p, from)

@@ -83,8 +83,8 @@ func TestABatchIsOfTheSameAlone(t *testing.T) {
 	}
 }
 
-// A request that takes the code word can be allowed only with this word, and the screen
-// never shows the word.
+// If a request requires the code word, it can be allowed only with this word. The screen never
+// shows the word.
 func TestTheCodeWord(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")
@@ -129,7 +129,7 @@ func TestTheCodeWordGoesToAllOfABatchAndToARule(t *testing.T) {
 	r.Equal("w", r.said()[1].CodeWord)
 }
 
-// A request that takes a second device can be denied at the terminal, but not allowed.
+// A request that requires a second device can be denied at the terminal, but not allowed.
 func TestASecondDevice(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := runs("1", "rm -rf build")
@@ -153,7 +153,7 @@ func TestAPermission(t *testing.T) {
 	r.Empty(r.said()[0].Scope)
 }
 
-// The screen holds the lock only if the user asked for it and is present.
+// The screen holds the input lock only while its user wants it and is not away.
 func TestTheInputLock(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.asks(runs("1", "ls"))
@@ -220,7 +220,8 @@ func TestTheInputLockWhileNodIsAway(t *testing.T) {
 	r.says("You hold session session-1")
 }
 
-// Closing decides nothing, and waits for the results of sent answers.
+// Closing the inbox answers no request. If answers have been sent, the inbox waits for their
+// results before it closes.
 func TestClosing(t *testing.T) {
 	for _, key := range []string{"esc", "q", "ctrl+c"} {
 		r := newRig(t, 100, 50)
@@ -241,7 +242,7 @@ func TestClosing(t *testing.T) {
 	r.Zero(r.m.sending())
 }
 
-// The list shows the oldest first and keeps the selection in view.
+// The list shows the oldest request first and keeps the selected request in view.
 func TestTheList(t *testing.T) {
 	r := newRig(t, 80, 24)
 	r.says("Nothing waits for an answer.")
@@ -259,6 +260,6 @@ func TestTheList(t *testing.T) {
 	r.says("▸ 39-reque")
 	r.types("home", "up")
 	r.says("▸ 00-reque")
-	r.asks(runs("00-before", "ls")) // older than the others: the selection stays
+	r.asks(runs("00-before", "ls")) // older than all listed requests; the selection does not move to it
 	r.says("▸ 00-reque", "41 waiting")
 }

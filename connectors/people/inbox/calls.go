@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// refreshTimeout limits the query for the selected request; if it passes, nod counts as
-// away. catchUpTimeout limits the queries for all requests after an outage.
+// refreshTimeout limits the query for the selected request; after it, the screen treats nod as
+// unreachable. catchUpTimeout limits the queries for all requests after an outage.
 const (
 	refreshTimeout = 3 * time.Second
 	catchUpTimeout = 30 * time.Second
@@ -25,15 +25,14 @@ type refreshMsg struct {
 	err    error
 }
 
-// missedMsg holds the requests that ended while nod was away, and the keys of the requests
-// that nod no longer keeps.
+// missedMsg holds the requests that ended while nod was unreachable, and the keys of the
+// requests that nod no longer keeps.
 type missedMsg struct {
 	prompts []schemas.Prompt
 	gone    []string
 }
 
-// call returns a command that runs f, which calls nod, outside the program's loop and with
-// a timeout.
+// call returns a tea.Cmd that runs f outside the program's loop, with a timeout. f calls nod.
 func (m *model) call(timeout time.Duration, f func(context.Context) tea.Msg) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, timeout)
@@ -42,9 +41,9 @@ func (m *model) call(timeout time.Duration, f func(context.Context) tea.Msg) tea
 	}
 }
 
-// refresh queries the selected request, in order to receive missed updates, to compare
-// this machine's clock with the broker's and to notice that nod is away. If no request is
-// selected, it queries the list and only notices that nod is away.
+// refresh queries the selected request, in order to receive missed updates, to compare this
+// machine's clock with the broker's and to notice that nod is unreachable. If no request is
+// selected, it queries the list of requests, only to notice that nod is unreachable.
 func (m *model) refresh() tea.Cmd {
 	if m.refreshing {
 		return nil
@@ -100,8 +99,8 @@ func (m *model) applyKnown(p schemas.Prompt) {
 	}
 }
 
-// catchUp queries, after nod was away, how the listed requests ended that are no longer
-// pending.
+// catchUp is called after nod was unreachable. It queries the outcomes of the listed requests
+// that are no longer pending.
 func (m *model) catchUp() tea.Cmd {
 	var open []*item
 	for _, i := range m.requests.items {

@@ -11,8 +11,8 @@ import (
 	"github.com/nodbus/nod/connectors/people"
 )
 
-// fixedWidth replaces characters whose width differs between terminals by their code
-// points, for example clusters that some terminals draw as one character and others as
+// fixedWidth replaces each character that could have another width on another terminal by its
+// code points, for example a cluster that some terminals draw as one character and others as
 // several. Otherwise a partial redraw could mix old and new characters on the screen.
 func fixedWidth(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
@@ -47,5 +47,5 @@ func fixedWidthParts(parts []people.Part) []people.Part {
 	return parts
 }
 
-// rowsOf breaks a text of nod, which may quote an agent, into rows.
+// rowsOf breaks one of nod's own texts, which may quote an agent, into rows.
 func rowsOf(text string, width int) []string { return people.Wrap(fixedWidth(text), width) }

@@ -10,10 +10,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// footer returns the rows with the status and the keys. barred is the reason why nothing
-// can be allowed, or ""; the number of rows does not depend on it.
+// footer returns the rows with the status and the keys. barred is the reason why nothing can
+// be allowed, or ""; the number of rows is the same for every value of barred.
 func (m *model) footer(barred string) []string {
-	rows := []string{""} // for the ruler
+	rows := []string{""} // an empty row; the caller replaces it by the ruler
 	items := m.itemsOf(m.top())
 	for _, text := range append(m.notices(), answerNotices(items)...) {
 		if text != "" {
@@ -36,8 +36,8 @@ func (m *model) footer(barred string) []string {
 	return append(rows, now...)
 }
 
-// ruler returns the line under the body. If the body cannot show the whole page, the line
-// has the numbers of the rows in view.
+// ruler returns the line under the body. If the page has more rows than the body, the line
+// contains the numbers of the rows in view.
 func ruler(p *page, body, width int) string {
 	text := ""
 	if len(p.rows) > body && body > 0 {
@@ -64,7 +64,8 @@ func (m *model) notices() []string {
 	return all
 }
 
-// answerNotices returns the notices of these items, at most three.
+// answerNotices returns the reasons why the last answers to items did not count, at most
+// three.
 func answerNotices(items []*item) (all []string) {
 	for _, i := range items {
 		all = append(all, i.notice)
@@ -72,7 +73,8 @@ func answerNotices(items []*item) (all []string) {
 	return firstThree(all)
 }
 
-// firstThree returns the first three rows, without repetitions.
+// firstThree removes rows that repeat the row before them, and returns the first three of the
+// rest.
 func firstThree(rows []string) []string {
 	rows = slices.Compact(rows)
 	return rows[:min(3, len(rows))]
@@ -91,8 +93,9 @@ func (m *model) lockStatus() string {
 	return "Session " + session + " is not held now, because you are away."
 }
 
-// requestStatus returns the time left until the first deadline of the items. If none of
-// them can be answered, it returns that an answer is being recorded, or their outcomes.
+// requestStatus returns the time left until the earliest deadline of the items. If none of the
+// items can be answered any more, it returns either that an answer is being recorded, or the
+// items' outcomes.
 func (m *model) requestStatus(items []*item) []string {
 	open := pending(items)
 	switch {
@@ -111,8 +114,8 @@ func (m *model) requestStatus(items []*item) []string {
 	return firstThree(rows)
 }
 
-// countdown returns a request's remaining time and what happens then. While the broker's
-// time is unknown, it returns the deadline instead.
+// countdown returns a request's remaining time and what happens at its deadline. While the
+// broker's time is unknown, it returns the deadline instead of the remaining time.
 func (m *model) countdown(p *schemas.Prompt) string {
 	then := "then it is denied"
 	switch p.Request.Kind {
@@ -143,8 +146,8 @@ func formatCountdown(left time.Duration) string {
 	return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
 }
 
-// appendVerdict adds the verdict to the last row if the longest verdict would fit there;
-// otherwise it adds a row. The number of rows is thus the same for every verdict.
+// appendVerdict adds the text of verdict to the last row if even the longest verdict would fit
+// there; otherwise it adds a row. The number of rows is thus the same for every verdict.
 func appendVerdict(rows []string, verdict string, width int) []string {
 	if last := len(rows) - 1; last >= 0 && people.Cells(rows[last])+3+maxVerdict <= width {
 		rows[last] += " · " + verdict
@@ -156,7 +159,8 @@ func appendVerdict(rows []string, verdict string, width int) []string {
 // maxVerdict is the width of the longest verdict.
 const maxVerdict = 40
 
-// verdict returns a text: that the y key allows, or the reason why it does not.
+// verdict returns a text for the footer: that the y key allows the request, or why it does
+// not.
 func verdict(v *view, barred string) string {
 	switch {
 	case barred != "":
@@ -201,8 +205,8 @@ func (m *model) keys(open []*item, barred string) []string {
 	return wrapKeys(append(all, key{"space ↑↓", "read on"}, key{"esc", "back"}), m.width)
 }
 
-// answerKeys returns the keys that answer, and the keys that open a view with more
-// answers.
+// answerKeys returns the keys that answer a request, and the keys that open a view with
+// further answers.
 func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 	yes := "once"
 	more := choices(&open[0].Prompt)
@@ -252,7 +256,8 @@ func wrapKeys(keys []key, width int) []string {
 	return rows
 }
 
-// entryRows returns the rows that ask for a text, the end of the typed text, and the keys.
+// entryRows returns the rows of a view that takes text: the label, the end of the typed text,
+// and the keys.
 func (m *model) entryRows() []string {
 	v := m.top()
 	ask, text := "Deny, and tell the agent why:", people.Line(string(v.typed))

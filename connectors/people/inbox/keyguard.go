@@ -6,17 +6,16 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// inert is the time for which keys decide nothing after their effect has changed, and
-// after a key that came within that time. Keys that are typed ahead or held down are
-// therefore dropped.
+// inert is the time after a change of the keys' effect in which keys decide nothing. A key
+// pressed in this time starts it anew, so keys that are typed ahead or held down are dropped.
 const inert = 400 * time.Millisecond
 
 // keyGuard ensures that a key decides only what the user has had time to see.
 type keyGuard struct {
 	after  scheduler
-	effect string // identifies the current effect of the keys
+	effect string // a text that changes when a key would do something else
 	armed  bool
-	count  int // number of delays; only the end of the last delay arms the keys
+	count  int // number of delays so far; only the end of the latest delay arms the keys
 	since  time.Time
 }
 
@@ -42,9 +41,9 @@ func (g *keyGuard) disarmOnChange(stake string, now time.Time) tea.Cmd {
 	return g.disarm(now)
 }
 
-// arm arms the keys at the end of the last delay; it ignores earlier delays. If the delay
-// took more than twice its time, the program was stuck and may not have received keys
-// typed meanwhile: a new delay starts.
+// arm arms the keys at the end of the latest delay; it ignores the ends of earlier delays. If
+// the delay took more than twice its planned time, the program was stuck and may not have
+// received the keys typed meanwhile. In this case arm starts a new delay.
 func (g *keyGuard) arm(m armMsg, now time.Time) tea.Cmd {
 	switch {
 	case m.count != g.count:

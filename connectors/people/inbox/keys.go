@@ -66,7 +66,7 @@ func (m *model) move(name string) bool {
 	case v.kind == standingView:
 		v.choice = max(0, min(v.choice+by, len(m.standing.all)-1))
 	default:
-		v.page.top += by // markSeen limits it to the page
+		v.page.top += by // markSeen later limits top to the page's rows
 	}
 	return ok
 }

@@ -16,20 +16,20 @@ type item struct {
 	schemas.Prompt
 	sending    bool   // an answer is being sent
 	notice     string // the reason why the last answer from this screen did not count
-	contentKey string // equal for identical requests
+	contentKey string // the same for all identical requests
 }
 
 func (i *item) open() bool { return i.Decision == nil }
 
-// requestList holds the pending requests, oldest first, and ended ones for as long as
-// they are on the screen.
+// requestList holds the pending requests, oldest first, and the ended requests that are still
+// on the screen.
 type requestList struct {
 	items    map[string]*item
 	order    []string
 	selected string
 }
 
-// position returns the index in order at which a new item belongs.
+// position returns the index at which a new item belongs in b.order.
 func (b *requestList) position(i *item) int {
 	at, _ := slices.BinarySearchFunc(b.order, i, func(key string, i *item) int {
 		if c := b.items[key].Request.CreatedAt.Compare(i.Request.CreatedAt); c != 0 {
@@ -82,8 +82,8 @@ func (b *requestList) move(by int) {
 	}
 }
 
-// prune removes the ended requests that the screen no longer shows: looked reports whether
-// it shows an item.
+// prune removes the ended requests that are not on the screen. looked reports whether an item
+// is on the screen.
 func (b *requestList) prune(looked func(*item) bool) {
 	for key, i := range b.items {
 		if !i.open() && !i.sending && !looked(i) {
@@ -109,8 +109,8 @@ func (b *requestList) countOpen() int {
 // maxBatch is the maximum number of requests in one batch.
 const maxBatch = 50
 
-// alike returns the keys of the pending requests identical to i, and of i itself, oldest
-// first, at most maxBatch.
+// alike returns the keys of i and of all pending requests identical to i, oldest first, at
+// most maxBatch.
 func (b *requestList) alike(i *item) (keys []string) {
 	for _, key := range b.order {
 		if other := b.items[key]; other.open() && other.contentKey == i.contentKey {

@@ -22,7 +22,7 @@ const (
 // session.
 type inputLock struct {
 	wanted  string // the wanted session; empty: no lock is wanted
-	held    string // the session whose lock this screen holds, as far as it knows
+	held    string // the session whose lock this screen holds, according to nod's last reply
 	calling bool
 	renewed time.Time
 	typed   time.Time // the last key press or paste
@@ -51,8 +51,8 @@ func (m *model) toggleLock() {
 	}
 }
 
-// syncLock acquires or releases the lock if its state is not the wanted one. While the
-// user is away, no lock is wanted.
+// syncLock acquires or releases the lock if what the screen holds differs from what the user
+// wants. While the user is away, it acts as if no lock were wanted.
 func (m *model) syncLock() tea.Cmd {
 	want := m.lock.wanted
 	if !m.lock.focused || m.clock().Sub(m.lock.typed) > thereFor {
@@ -98,7 +98,7 @@ func (m *model) applyLockReply(msg lockReplyMsg) tea.Cmd {
 	switch {
 	case msg.op == schemas.PresenceLeave && !unreachable(msg.err):
 		m.lock.held = ""
-	case msg.op == schemas.PresenceLeave: // the next tick tries again; the lease ends by itself
+	case msg.op == schemas.PresenceLeave: // the release failed: the next tick tries again, and the lease ends by itself in any case
 		return nil
 	case unreachable(msg.err):
 		m.lock.held = ""

@@ -134,8 +134,8 @@ func (m *model) keyEffect() string {
 	return b.String()
 }
 
-// applyVersion stores a version of a request. If the version ended a request that is not
-// on the screen, the outcome becomes the news.
+// applyVersion stores a version of a request. If the version ended a request that is not on
+// the screen, applyVersion stores the outcome in m.news.
 func (m *model) applyVersion(p schemas.Prompt) {
 	ended := m.requests.apply(p)
 	if ended == nil {

@@ -68,7 +68,7 @@ func TestKeysAnswer(t *testing.T) {
 	}
 }
 
-// A rule is shown exactly before it can be allowed.
+// Before a rule can be allowed, its exact text is shown.
 func TestTheExactRuleIsShownFirst(t *testing.T) {
 	r := newRig(t, 80, 24)
 	p := runs("1", "make clean")
@@ -85,7 +85,7 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 func TestKeysRestAfterAChange(t *testing.T) {
 	r := newRig(t, 100, 50)
 	for range 20 {
-		r.types("y") // typed ahead of the first request
+		r.types("y") // typed before the first request has arrived
 	}
 	r.asks(runs("1", "ls"))
 	r.types("y", "n", "r", "s")
@@ -185,7 +185,8 @@ func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 	})
 }
 
-// Success is shown only if nod confirmed it; otherwise the actual outcome is shown.
+// The screen shows an answer's success only if nod confirmed it; otherwise it shows the actual
+// outcome.
 func TestWhatBecameOfAnAnswer(t *testing.T) {
 	t.Run("on its way", func(t *testing.T) {
 		r := newRig(t, 100, 50)
@@ -204,7 +205,7 @@ func TestWhatBecameOfAnAnswer(t *testing.T) {
 		r.rests()
 		denied := p
 		denied.Decision = &schemas.Decision{Outcome: schemas.Denied, By: bob, DecidedAt: start}
-		r.desk.prompts[p.Key()] = &denied // the screen has not received it yet
+		r.desk.prompts[p.Key()] = &denied // stored in nod, but not yet sent to the screen
 		r.types("y")
 		r.says("Nothing changed: Bob denied this on the web at 09:30.", "⛔ Denied · Bob · 09:30 UTC · web")
 		r.saysNot("✅")
@@ -228,7 +229,8 @@ func TestWhatBecameOfAnAnswer(t *testing.T) {
 	})
 }
 
-// While nod is away nothing can be allowed; afterwards the screen catches up.
+// While nod is unreachable nothing can be allowed. Afterwards the screen queries what it
+// missed.
 func TestNodIsAwayAndBack(t *testing.T) {
 	r := newRig(t, 100, 50)
 	first, second, third := r.asks(runs("1", "ls")), r.asks(runs("2", "ls -l")), r.asks(runs("3", "ls -a"))
@@ -265,11 +267,11 @@ func TestWhatIsGoneLeaves(t *testing.T) {
 	r.Empty(r.said())
 }
 
-// The countdown runs on the broker's clock. A request past its deadline cannot be
-// allowed, even before nod sends its end.
+// The countdown runs on the broker's clock. A request past its deadline cannot be allowed,
+// even before nod reports that it timed out.
 func TestTheCountdownIsTheBrokers(t *testing.T) {
 	r := newRig(t, 100, 50)
-	r.desk.now = func() time.Time { return r.at.Add(58 * time.Minute) } // this machine's clock is behind
+	r.desk.now = func() time.Time { return r.at.Add(58 * time.Minute) } // this machine's clock is 58 minutes behind the broker's
 	r.asks(runs("1", "ls"))
 	r.says("2:00 left, then it is denied", "y once")
 	r.ticks(60)

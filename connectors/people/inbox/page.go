@@ -9,7 +9,7 @@ import (
 // page is text that may be longer than the screen. It tracks how many rows, from the first
 // row on and without a gap, have been in view.
 type page struct {
-	id    string // the layoutID of the text
+	id    string // the layoutID of the text in rows
 	rows  []string
 	width int
 	draws bool // the terminal can draw every row in full
@@ -45,17 +45,17 @@ func (p *page) visibleRows(height int) []string {
 // allSeen reports whether every row has been in view, with nothing cut off.
 func (p *page) allSeen() bool { return p.draws && p.seen == len(p.rows) }
 
-// drawable reports whether a screen of width columns shows rows in full. A terminal cuts
-// off a row that is too wide, and loses characters that combine into one of more than four
-// cells.
+// drawable reports whether a screen of width columns shows rows in full. A terminal cuts off a
+// row that is too wide, and loses parts of a character that is wider than four cells.
 func drawable(rows []string, width int) bool {
 	return !slices.ContainsFunc(rows, func(row string) bool {
 		return !drawableBy(ansi.DecodeSequence[string], row, width) || !drawableBy(ansi.DecodeSequenceWc[string], row, width)
 	})
 }
 
-// drawableBy reports whether a terminal can draw row in room columns. decode measures the
-// row, as terminals with or without support for grapheme clusters measure it.
+// drawableBy reports whether a terminal with the given number of columns can draw row in full.
+// decode measures the characters of the row; one such function measures as terminals with
+// support for grapheme clusters do, another as terminals without it.
 func drawableBy(decode func(string, byte, *ansi.Parser) (string, int, int, byte), row string, room int) bool {
 	var state byte
 	for row != "" {

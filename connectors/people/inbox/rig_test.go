@@ -71,7 +71,7 @@ func (r *rig) does(cmd tea.Cmd) {
 	}
 }
 
-// returns runs the calls that the rig put off while slow was set.
+// returns runs the calls that the rig put off while r.slow was true.
 func (r *rig) returns() {
 	r.slow = false
 	later := r.later
@@ -202,7 +202,7 @@ type desk struct {
 	holds   []schemas.Presence
 	away    bool
 	refuses *schemas.Error
-	holder  string // another person who holds the lock; may be empty
+	holder  string // another person who holds the input lock; may be empty
 }
 
 var _ people.Desk = (*desk)(nil)
@@ -270,7 +270,7 @@ func (d *desk) Hold(_ context.Context, p schemas.Presence) (schemas.Lock, error)
 	return schemas.Lock{Granted: p.Op == schemas.PresenceLock, Holder: "Ann", ClientID: p.ClientID}, nil
 }
 
-// held returns the operations on the lock, such as "lock session-1".
+// held returns the lock operations that reached the desk, such as "lock session-1".
 func (d *desk) held() (all []string) {
 	for _, p := range d.holds {
 		all = append(all, string(p.Op)+" "+p.SessionID)

@@ -15,11 +15,11 @@ import (
 // frame divides the rows of the screen between the title, the list, the body and the footer.
 type frame struct {
 	list         []string
-	body, footer int // rows
+	body, footer int // numbers of rows
 }
 
-// frame returns the division of the screen. It must not depend on allowBarrier, which
-// depends on the rows in view.
+// frame returns the division of the screen. It must not call allowBarrier, because
+// allowBarrier depends on the rows in view and thus on the frame.
 func (m *model) frame() frame {
 	f := frame{footer: len(m.footer(""))}
 	room := m.height - 2 - f.footer // 2: the title and the line above the body
@@ -70,7 +70,7 @@ func (m *model) idle() string {
 func bold(s string) string { return ansi.NewStyle().Bold().Styled(s) }
 func dim(s string) string  { return ansi.NewStyle().Faint().Styled(s) }
 
-// title returns the first row of the screen, which names the open view.
+// title returns the first row of the screen, which says what the open view shows.
 func (m *model) title() string {
 	left := fmt.Sprintf(" nod inbox · %d waiting", m.requests.countOpen())
 	v := m.textView()
@@ -92,9 +92,9 @@ func (m *model) title() string {
 	return ansi.NewStyle().Bold().Reverse(true).Styled(ansi.Truncate(left, m.width, ""))
 }
 
-// listRows returns the rows of the list around the selection: as many as leave room for the
-// whole text of the selected request or, if there is no such room or the request has ended,
-// a quarter of the rows; at least one.
+// listRows returns the rows of the list around the selection, at least one. The list gets the
+// rows that the whole text of the selected request leaves free. If none is left, or the
+// request has ended, the list gets a quarter of the available rows.
 func (m *model) listRows(room int) []string {
 	if len(m.requests.order) == 0 {
 		return nil

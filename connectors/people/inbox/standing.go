@@ -24,13 +24,14 @@ type StandingAnswers interface {
 
 // standingList is the list of standing answers as nod last sent it.
 type standingList struct {
-	all    []schemas.StandingAnswer // in force, the newest first
+	all    []schemas.StandingAnswer // the standing answers in force, newest first
 	read   bool
 	busy   bool   // a standing answer is being ended
 	notice string // the result of the last revocation, or the reason why there is no list
 }
 
-// standingMsg is a list of standing answers. After a revocation, said is its result.
+// standingMsg is a list of standing answers. After a revocation, the field said is the
+// revocation's result.
 type standingMsg struct {
 	all  []schemas.StandingAnswer
 	said string
@@ -160,8 +161,8 @@ func (m *model) standingKeys() (all []key) {
 	return append(all, key{"esc", "back"})
 }
 
-// standingEffect is the part of keyEffect for this view: the standing answer that x would
-// end, and whether a revocation is under way.
+// standingEffect is the part of keyEffect for this view: the standing answer that the key x
+// would end, and whether a revocation is under way.
 func (m *model) standingEffect() string {
 	if g := m.selectedStanding(); g != nil {
 		return fmt.Sprint(g.GrantID, m.standing.busy)

@@ -49,7 +49,7 @@ func (w walker) Said() *schemas.Answer {
 	return &w.said()[0]
 }
 
-// An answer is for the calls that the screen counted when the key was pressed.
+// An answer covers only as many calls as the screen showed when the key was pressed.
 func TestAnAnswerIsAboutTheCallsOnTheScreen(t *testing.T) {
 	for _, keys := range [][]string{{"y"}, {"n"}, {"r", "x", "enter"}, {"v", "y"}, {"s", "y"}} {
 		r := newRig(t, 100, 50)
@@ -59,7 +59,7 @@ func TestAnAnswerIsAboutTheCallsOnTheScreen(t *testing.T) {
 		r.asks(p)
 		r.says("×3 · 3 identical calls wait: allow once lets these 3 run", "CALLS", "y once ×3")
 		p.Waiters, p.Waiting, p.Revision = 4, 4, 2
-		r.desk.prompts[p.Key()] = &p // nod counts one more call, and has not sent this version yet
+		r.desk.prompts[p.Key()] = &p // in nod the request now has a fourth call, but the screen has not been sent this version yet
 		r.presses(keys...)
 		r.Equal(3, r.said()[0].Waiters, keys)
 

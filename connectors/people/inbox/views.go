@@ -17,20 +17,20 @@ const (
 	browse       kind = iota // the list and the selected request
 	full                     // one request, to be read to its end
 	batch                    // identical requests
-	choose                   // the further answers, one at a time
+	choose                   // the answers other than allow once and deny, one at a time
 	reason                   // entry of the reason for a denial
 	word                     // entry of the code word for an allow
-	standingView             // the standing answers
+	standingView             // the list of standing answers
 )
 
 // view is a layer of the screen.
 type view struct {
 	kind   kind
-	keys   []string // keys of the requests in the view; browse shows the selection instead
+	keys   []string // keys of the requests in the view; empty in a view of kind browse, which shows the selected request
 	page   page
-	choice int    // index in the choices or the standing answers
-	typed  []rune // for reason and word
-	answer answer // for word: the answer to send with the code word
+	choice int    // index of the selected choice or standing answer
+	typed  []rune // the text typed so far, in a view that takes a reason or the code word
+	answer answer // in a view of kind word: the answer to send with the code word
 }
 
 // maxTyped is the maximum length of typed text, in characters.
@@ -60,7 +60,8 @@ func (m *model) open(k kind, keys []string) { m.views = append(m.views, &view{ki
 // back closes the top view, unless it is the list.
 func (m *model) back() { m.views = m.views[:max(1, len(m.views)-1)] }
 
-// itemsOf returns the items of a view's requests, except requests that have left the list.
+// itemsOf returns the items of a view's requests. It leaves out requests that are no longer in
+// the list.
 func (m *model) itemsOf(v *view) (items []*item) {
 	if v.kind == browse {
 		if i := m.requests.current(); i != nil {
@@ -152,7 +153,7 @@ func (m *model) text(v *view, items []*item) []people.Part {
 
 func heading(n, of int) string { return fmt.Sprintf("%d of %d", n+1, of) }
 
-// choice is an answer other than allow once and deny.
+// choice is an answer other than allow once and deny once.
 type choice struct {
 	scope  schemas.Scope
 	reach  int

@@ -17,7 +17,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hostile holds commands that try to hide a part of themselves, and a plain one.
+// hostile holds commands that try to hide a part of themselves, and one harmless command.
 var hostile = map[string]string{
 	"plain":                "ls",
 	"bidi":                 "rm -rf \u202e/ #\u2066 sl\u2069",
@@ -84,7 +84,7 @@ func TestNothingIsAllowedUnseen(t *testing.T) {
 				p.Request.Reason, p.Request.AgentName = command[:min(len(command), 300)], "\x1b[31magent\n\n\n\n\n\nyes"
 				p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{command[:min(len(command), 3000)]}}}}}
 				rows, tries := rowsOfAll(&p, size.width), tries
-				if len(command) > 10_000 { // slow, and 30 keys cannot show it whole
+				if len(command) > 10_000 { // long commands are slow to test, and 30 keys cannot show them whole
 					tries = 1
 				}
 				for seed := range tries {
@@ -126,7 +126,7 @@ func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 					r.presses("y")
 					r.Empty(r.said())
 					r.presses("space")
-					if len(command) > 10_000 { // checking each page of these is slow
+					if len(command) > 10_000 { // checking every page of such a long command would be slow
 						for range 40 {
 							r.types("space")
 							shown.look(r)
@@ -141,8 +141,8 @@ func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 	}
 }
 
-// Every row is drawn unchanged, in the counted number of cells, on terminals with and
-// without support for grapheme clusters.
+// Every row is drawn unchanged and takes as many cells as nod has counted, on terminals with
+// and without support for grapheme clusters.
 func TestRowsAreDrawnAsTheyAre(t *testing.T) {
 	var printable []rune
 	for c := rune(' '); c < 0x20000; c++ {
@@ -194,7 +194,7 @@ func TestJumpingIsNotReading(t *testing.T) {
 	r.Len(r.said(), 1)
 }
 
-// After a change of the terminal's size or of the request, its text counts as unread.
+// After the terminal's size or the request has changed, the request's text counts as unread.
 func TestWhatChangesIsReadAnew(t *testing.T) {
 	r := newRig(t, 80, 24)
 	p := r.asks(runs("1", hostile["many lines"]))
@@ -220,7 +220,7 @@ func TestWhatChangesIsReadAnew(t *testing.T) {
 	r.presses("home")
 	read()
 
-	p.Revision = 3 // and no other change
+	p.Revision = 3 // only the revision changes, not the text
 	r.asks(p)
 	r.says("y once")
 }
@@ -256,7 +256,7 @@ func FuzzTheScreen(f *testing.F) {
 		p.Request.Options = []schemas.Option{{OptionID: "a", Name: words, Kind: schemas.AllowOnce}, {OptionID: "b", Name: words, Kind: schemas.RejectAlways}}
 		p.Reasons, p.Conditions = []string{words}, []string{words}
 		p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: words, Argv: []string{command}}}}}
-		p.Request.ActionDetails, _ = json.Marshal(map[string]string{"command": command, words: words}) // always encodes
+		p.Request.ActionDetails, _ = json.Marshal(map[string]string{"command": command, words: words}) // encoding strings cannot fail
 		r.asks(p)
 		r.ends(r.asks(runs("2", command)), schemas.Decision{Outcome: schemas.Denied, By: bob, Message: words})
 		for _, key := range []string{"v", "space", "s", "esc", "r", "esc", "esc"} {
@@ -265,7 +265,7 @@ func FuzzTheScreen(f *testing.F) {
 					t.Fatalf("%U is drawn", c)
 				}
 			}
-			// The only escapes are bold, faint and reversed.
+			// The only escape sequences are bold, faint and reversed.
 			for _, rest := range strings.Split(r.m.draw(), "\x1b")[1:] {
 				if !strings.HasPrefix(rest, "[") || strings.Trim(rest[1:strings.IndexByte(rest, 'm')], "0127;") != "" {
 					t.Fatalf("an escape is drawn: %.20q", rest)

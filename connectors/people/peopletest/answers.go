@@ -28,7 +28,8 @@ func denied(s *stage) {
 	s.Equal(schemas.Denied, s.decided(p).Outcome)
 }
 
-// reason is a reason for a denial. As a mere reply to a question it must answer nothing.
+// reason is a reason for a denial. If a person only replies to a question with this text, the
+// reply must not answer the question.
 const reason = "use make clean"
 
 func deniedWithReason(s *stage) {
@@ -94,8 +95,7 @@ func foreign(s *stage) {
 	s.pending(p)
 }
 
-// forged presses buttons with made-up data, and with the data of a button of another
-// message.
+// forged presses buttons with made-up data, and with the data of another message's button.
 func forged(s *stage) {
 	p, _, m := s.shown("make")
 	other, _, n := s.shown("rm -rf /")
@@ -116,7 +116,7 @@ func forged(s *stage) {
 		s.pending(p)
 		s.pending(other)
 	}
-	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // one question's Allow under another question's message
+	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // the data of one question's Allow button, sent as a press under another question's message
 	s.Contains(reply, "Nothing changed")
 	s.pending(p)
 	s.pending(other)
@@ -156,7 +156,7 @@ func words(s *stage) {
 		s.NotContains(reply, "Allowed", "%q", text)
 		s.pending(p)
 	}
-	s.says(Ann, Act{Say: "yes"}) // in reply to no message
+	s.says(Ann, Act{Say: "yes"}) // not a reply to any message
 	s.pending(p)
 	s.says(Mallory, Act{Of: Ann, Message: m.ID, Say: "yes"})
 	s.pending(p)

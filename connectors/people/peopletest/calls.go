@@ -5,8 +5,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// counted requires that a question shows the number of identical calls that wait, and that
-// an answer is for the number of calls that the message showed when the person answered.
+// counted requires that a question shows the number of identical calls that wait, and that an
+// answer covers only as many calls as the message showed when the person answered.
 func counted(s *stage) {
 	p := s.desk.ask(call("make"), Ann)
 	s.showCount(&p, 3, "")

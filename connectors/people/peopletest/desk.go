@@ -26,7 +26,7 @@ var _ people.Desk = (*desk)(nil)
 type entry struct {
 	schemas.Prompt
 	recipients []string
-	answer     schemas.Answer // the answer that decided
+	answer     schemas.Answer // the answer that decided the request
 }
 
 func newDesk() *desk { return &desk{entries: map[string]*entry{}} }
@@ -91,7 +91,7 @@ func (d *desk) counts(p schemas.Prompt, n int) {
 	e.Waiters, e.Waiting = n, n
 }
 
-// remembers sets the rules that a request offers for a lasting answer, and returns them.
+// remembers sets the rules that a lasting answer to a request can store, and returns them.
 func (d *desk) remembers(p schemas.Prompt, rules []schemas.Reach) []schemas.Reach {
 	d.mu.Lock()
 	defer d.mu.Unlock()

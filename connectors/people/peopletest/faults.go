@@ -47,8 +47,8 @@ func (s *stage) sameError(err error, want people.Error, fault Fault) {
 	s.noSecretIn(err.Error())
 }
 
-// repeatedPrompt requires that a prompt which may be in the chat twice has a notice about
-// this, even after the request has ended, and that any other prompt has no such notice.
+// repeatedPrompt requires that a prompt contains a notice if it may be in the chat twice, even
+// after the request has ended. Any other prompt must not contain this notice.
 func repeatedPrompt(s *stage) {
 	_, _, once := s.shown("make")
 	s.NotContains(once.Text, "again")
@@ -82,8 +82,9 @@ func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message)
 	return p, ref, s.last(Ann)
 }
 
-// endedPrompt requires that Prompt sends the outcome of a decided request in a message
-// without choices. A worker does this if it has no Ref of the question's message.
+// endedPrompt calls Prompt with a decided request, as a worker without the Ref of the
+// question's message does. It requires that Prompt sends the outcome in a message without
+// choices.
 func endedPrompt(s *stage) {
 	p := s.desk.ask(call("rm -rf build"), Ann)
 	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"})
@@ -97,9 +98,10 @@ func endedPrompt(s *stage) {
 	s.Empty(m.Choices)
 }
 
-// unknownMessage shows a question in two messages; the worker knows only the second Ref.
-// Ann answers the first message. Her answer counts or, if the request was decided before,
-// she reads the outcome. In both cases the first message loses its choices.
+// unknownMessage shows a question in two messages; the worker has only the Ref of the second
+// one. Ann answers the first message. If the request is still pending, her answer counts; if
+// it was already decided, she is told the outcome. In either case the first message loses its
+// choices.
 func unknownMessage(s *stage) {
 	for _, decided := range []bool{false, true} {
 		p, _, first := s.shown("make")

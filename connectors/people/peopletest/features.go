@@ -38,7 +38,8 @@ func (f Features) declared() map[feature]bool {
 	}
 }
 
-// absences holds, for each feature, a test that fails if the channel has the feature.
+// absences holds, for each feature, a test for channels that do not declare it. The test fails
+// if the channel has the feature.
 var absences = map[feature]func(*stage){
 	buttons:      noButtons,
 	replies:      noReplies,

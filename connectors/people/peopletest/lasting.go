@@ -40,14 +40,14 @@ type Pressable struct {
 	Chooses bool
 }
 
-// Lasts names the kinds of lasting answers that a channel offers.
+// Lasts says which kinds of lasting answers a channel offers.
 type Lasts struct {
 	Rules  bool // rules that nod stores
 	Agents bool // options that the agent itself remembers
 }
 
-// The question offers two rules that nod can store, and two options that the agent
-// remembers.
+// The rules that nod can store, and the options that the agent remembers, in the question of
+// UnseenPrompt.
 var (
 	lastingRules = []schemas.Reach{
 		{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"git", "status"}, Project: "/workspace"}}},
@@ -82,12 +82,12 @@ func UnseenPrompt(n int) schemas.Prompt {
 	}
 }
 
-// NothingLastsUnseen tries the controls of a channel in every order of at most depth
-// presses. For each order it calls asks, which shows a new question and returns its
-// Person. Just before each press that gives a lasting answer, the screen must show the
-// effect: the exact rule with its scope and its duration, or the option that the agent
-// remembers, with the warning that it does. The test fails unless it finds a way to every
-// kind of lasting answer in offers, and to no other kind.
+// NothingLastsUnseen tries the controls of a channel in every order of at most depth presses.
+// For each order it calls the function asks, which shows a new question and returns its
+// Person. Just before each press that gives a lasting answer, the screen must show the effect
+// of the answer: the exact rule with its scope and its duration, or the agent's option with
+// the warning that the agent remembers it. The test fails unless it finds a way to every kind
+// of lasting answer that offers contains, and to no other kind.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) Person) {
 	w := walk{t: t, asks: asks, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
 	w.all()
@@ -106,25 +106,26 @@ func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) 
 	}
 }
 
-// walk is one walk over all orders of presses.
+// walk tries all orders of presses on one channel.
 type walk struct {
 	t     *testing.T
 	asks  func(n int) Person
 	depth int
 	count int
-	been  map[string]bool // the screens seen
+	been  map[string]bool // the screens that were seen so far
 	found map[string]bool
 }
 
-// all tries the shortest orders first. From each different screen it continues only once.
+// all tries the orders of presses, beginning with the shortest. If several orders lead to the
+// same screen, it continues only one of them.
 func (w *walk) all() {
 	for paths := [][]string{nil}; len(paths) > 0; paths = paths[1:] {
 		paths = append(paths, w.step(paths[0])...)
 	}
 }
 
-// step tries one order of presses. If these presses gave no answer, step returns the
-// orders that continue them by one press.
+// step tries one order of presses. If these presses gave no answer, step returns all orders
+// that are one press longer.
 func (w *walk) step(path []string) (on [][]string) {
 	before, p := w.goes(path)
 	if said := p.Said(); said != nil {

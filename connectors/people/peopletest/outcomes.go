@@ -33,7 +33,7 @@ func settledTwice(s *stage) {
 	read := len(s.Read(Ann))
 	s.settles(ref, ended)
 	s.stop()
-	s.start() // another worker, which knows only the Ref
+	s.start() // a new worker, which has only the message's Ref
 	s.settles(ref, ended)
 	s.Contains(s.last(Ann).Text, "Expired")
 	if s.features.Edits {

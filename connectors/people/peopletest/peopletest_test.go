@@ -69,7 +69,7 @@ func run(t *testing.T, has, declared peopletest.Features) {
 	peopletest.Run(t, declared, func(*testing.T) peopletest.Rig { return channel{example.NewBoard(), has} })
 }
 
-// board holds the features of the example.
+// board declares the features of package example's channel.
 var board = peopletest.Features{Buttons: true, Replies: true, Edits: true}
 
 // A channel passes with any set of features that it declares truthfully.
@@ -87,8 +87,8 @@ func TestChannelsWithFewerFeatures(t *testing.T) {
 	}
 }
 
-// wrong holds declarations that name a feature too few or too many, each with the test or
-// the text by which the suite must fail.
+// wrong holds declarations with one feature too few or too many, each with the name of the
+// test that must fail or the text of the error.
 var wrong = map[string]struct {
 	declared peopletest.Features
 	fails    string

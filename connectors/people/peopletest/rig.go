@@ -35,7 +35,7 @@ type Rig interface {
 	Break(fault Fault)
 }
 
-// Message is a prompt, or a reply to an act. A reply that is no message of the chat, such
+// Message is a prompt, or a reply to an act. A reply that is not a message in the chat, such
 // as a toast, has no ID.
 type Message struct {
 	ID      string
@@ -45,7 +45,7 @@ type Message struct {
 
 // Choice is a button of a message.
 type Choice struct {
-	Kind  schemas.OptionKind // the kind of its option; empty if it leads to a further step
+	Kind  schemas.OptionKind // the kind of the option that it chooses; empty if it leads to a further step
 	Label string
 	Token string // the data that a press sends
 }
@@ -53,7 +53,7 @@ type Choice struct {
 // Act is an action on a message. Exactly one of Press, Say and Reason is set.
 type Act struct {
 	Message string
-	Of      string // the user whose chat has the message; empty for the user who acts
+	Of      string // the user in whose chat the message is; empty means the user who acts
 	Press   string // presses the button with this token, which may be made up
 	Say     string // replies with this text
 	Reason  string // denies for this reason, with all the steps that the channel needs

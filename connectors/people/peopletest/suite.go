@@ -136,8 +136,8 @@ func call(command string) schemas.Request {
 	}
 }
 
-// shown shows Ann a request to run a command, and returns the prompt, the handle and the
-// message.
+// shown shows Ann a request to run a command. It returns the prompt, the Ref that the carrier
+// returned, and the message.
 func (s *stage) shown(command string) (schemas.Prompt, people.Ref, Message) {
 	s.t.Helper()
 	return s.shownOf(call(command))
@@ -264,8 +264,8 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
-// plain returns a text without white space and bars, because each channel breaks lines in
-// its own way.
+// plain returns a text without white space and vertical bars, because each channel breaks
+// lines in its own way.
 func plain(text string) string {
 	return strings.NewReplacer(" ", "", "\n", "", "│", "", "┆", "").Replace(text)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reader is Ann, reading one message that the carrier sent.
+// reader implements Person: it is Ann, who reads one message that the carrier sent.
 type reader struct {
 	*stage
 	prompt schemas.Prompt

@@ -34,11 +34,11 @@ type actionPayload struct {
 	Subscription webpush.Subscription `json:"subscription"`
 }
 
-const listLimit = 100 // requests in one page of permissions.list
+const listLimit = 100 // maximum number of requests in one page of permissions.list
 
 // handle runs the action of one message. Subscriptions take effect in the order of their
-// messages. Actions that call nod run concurrently; only while maxCalls of them run do they
-// delay later messages.
+// messages. Actions that call nod run concurrently, at most maxCalls at once; a further one
+// delays the messages after it.
 func (c *client) handle(ctx context.Context, data []byte) {
 	var m clientMessage
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -121,8 +121,8 @@ func noID(field string) error {
 	return schemas.Errorf(schemas.CodeValidation, "%s is not an id: expected 1 to 128 letters, digits, _ or -", field)
 }
 
-// call runs f, which calls nod, in a goroutine. While maxCalls calls run, it waits. It
-// fails if ctx ends first.
+// call runs f, which calls nod, in a goroutine. If maxCalls calls are running, it first waits
+// until one of them ends. It fails if ctx ends before f starts.
 func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	select {
 	case c.calls <- struct{}{}:
@@ -131,7 +131,7 @@ func (c *client) call(ctx context.Context, f func(context.Context)) error {
 	}
 	go func() {
 		defer func() { <-c.calls }()
-		// Without the connection's ctx, so that an answer is stored even if its user closes
+		// f does not get the connection's ctx, so an answer is stored even if its user closes
 		// the page.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callWithin)
 		defer cancel()
@@ -164,14 +164,14 @@ func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) 
 	})
 }
 
-// answerPending answers a pending request. An answer without a digest gets the digest of
-// the pending request. An answer without a number of waiters is for the first call alone.
+// answerPending answers a pending request. An answer without a digest gets the digest of the
+// pending request. An answer without a number of waiters covers only the first call.
 func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.Decision, schemas.Prompt, error) {
 	p, _, err := c.opts.Desk.Show(ctx, a.SessionID, a.PendingID)
 	if err != nil {
 		return schemas.Decision{}, p, err
 	}
-	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // Show also finds a request by a prefix of its id; an answer must name the whole id
+	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // Show also accepts the beginning of an id, but an answer must contain the whole id
 		return schemas.Decision{}, p, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", a.PendingID)
 	}
 	if a.Digest == "" {
@@ -204,7 +204,7 @@ func (c *client) changeLock(ctx context.Context, m clientMessage, session string
 		c.fail(m, failureOf(err))
 		return
 	}
-	if op == schemas.PresenceUnlock { // the lock is free; the client's presence ends with its lease
+	if op == schemas.PresenceUnlock { // The lock is free now. The client's presence in the session is not ended: its lease runs out.
 		c.mu.Lock()
 		delete(c.locked, session)
 		c.mu.Unlock()
@@ -216,7 +216,8 @@ func (c *client) presence(session string, op schemas.PresenceOp) schemas.Presenc
 	return schemas.Presence{Op: op, SessionID: session, ClientID: c.id, Kind: Name, From: schemas.From{UserID: c.user}}
 }
 
-// leaveSessions releases every input lock of the client and ends its presence there.
+// leaveSessions releases every input lock of the client and ends its presence in these
+// sessions.
 func (c *client) leaveSessions() {
 	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
 	defer cancel()

@@ -27,7 +27,8 @@ func (p *page) sets(selector, value string) {
 	p.does(script(fmt.Sprintf(`{ const e = document.querySelector(%q); e.value = %q; e.dispatchEvent(new Event("input", {bubbles: true})); }`, selector, value)))
 }
 
-// A lasting allow takes a second step, which shows the rule and its end.
+// A lasting allow needs a second step, which shows the rule and the time at which the rule
+// ends.
 func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	r := start(t)
 	request := r.submits(shell("S", "one", "go test ./bus"))
@@ -59,7 +60,7 @@ func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 	p.does(chromedp.Click(".grant button"))
 	p.sees("document.querySelector('nod-grants .total').innerText.startsWith('Revoked')")
 	p.sees("!document.querySelector('.grant button')")
-	r.submits(shell("S", "two", "go test ./bus")) // a person is asked again
+	r.submits(shell("S", "two", "go test ./bus")) // the standing answer has ended, so a person is asked again
 	p.goes("#/")
 	p.sees(row("two"))
 }
@@ -90,8 +91,9 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 	r.JSONEq(`{"command":"make clean","cwd":"/app"}`, string(d.UpdatedInput))
 }
 
-// With the box for identical requests, one answer decides all requests with the same text.
-// Different requests stay pending, and so do those that arrive after the dialog opened.
+// If the box for identical requests is ticked, one answer decides all requests with the same
+// text. Other requests stay pending, and so do requests that arrive after the dialog was
+// opened.
 func TestIdenticalRequestsAreAnsweredAlike(t *testing.T) {
 	r := start(t)
 	r.submits(shell("S", "one", "npm test"))
@@ -146,7 +148,7 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 
 // If a request expires while its dialog is open, the outcome replaces its buttons.
 func TestExpiryWhileLooking(t *testing.T) {
-	t.Parallel() // it waits for a deadline, and other tests can run meanwhile
+	t.Parallel() // this test waits for a deadline
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
 	request := schemas.Request{

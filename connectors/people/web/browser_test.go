@@ -104,7 +104,7 @@ func (p *page) sees(expr string) {
 	p.t.Helper()
 	holds := func() bool {
 		yes, err := chromedp.Run(p.tab, chromedp.Evaluate[bool]("Boolean("+expr+")"))
-		return err == nil && yes // err is set while an element in expr does not exist yet
+		return err == nil && yes // evaluating expr fails while an element in it does not exist yet
 	}
 	for until := time.Now().Add(time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
 		p.True(time.Now().Before(until), "%s never held; the page says: %s", expr, p.text("body"))
@@ -139,14 +139,14 @@ func (p *page) reads() {
 	p.does(script("document.querySelector('.text').scrollTo(0, 1e6)"))
 }
 
-// script runs a script for its effect.
+// script returns an action that runs a script and ignores its value.
 func script(text string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](text)
 }
 
 func row(id string) string { return "document.querySelector('li[data-id=" + id + "]')" }
 
-// button returns a JavaScript expression for a button of the answer: "allow" or "deny".
+// button returns a JavaScript expression for one of the dialog's buttons: "allow" or "deny".
 func button(class string) string { return "document.querySelector('.actions ." + class + "')" }
 
 // ready waits until a button is active.

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// At most maxCallers callers have a rate of their own; further callers share one rate. An
-// idle caller is dropped for a new one.
+// At most maxCallers callers have a rate limit of their own; further callers share one rate
+// limit. A caller that has been idle is forgotten to make room for a new one.
 func TestRememberedCallersAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newLimits(1e-6, 1)

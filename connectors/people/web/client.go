@@ -19,10 +19,10 @@ import (
 const (
 	maxClients     = 64
 	maxSessions    = 256
-	maxBacklog     = 256 // messages in the queue, without the pending requests that a subscription sends
+	maxBacklog     = 256 // queued messages, not counting the pending requests that a subscription sends
 	maxCalls       = 16  // concurrent calls to nod
 	messagesAtOnce = 200
-	messagesEach   = 100                                 // per second
+	messagesEach   = 100                                 // messages per second
 	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // bytes
 	pageBytes      = 4 << 20                             // payload bytes in one page of a list
 	writeWithin    = 30 * time.Second
@@ -36,7 +36,7 @@ const tooSlow = "too slow: messages were waiting; connect again for what is pend
 // loggedOut is the close reason for a client whose session has ended.
 const loggedOut = "you have logged out"
 
-// outgoing is an envelope in a client's queue. send sets its timestamp.
+// outgoing is an envelope in a client's queue. Its timestamp is set when it is sent.
 type outgoing struct {
 	id, typ, action string
 	payload         any
@@ -56,11 +56,11 @@ type client struct {
 	// The hub's lock guards these fields.
 	inbox    bool
 	sessions map[string]bool
-	sent     map[string]string // by request key: the version that was last sent; pending requests only
+	sent     map[string]string // for each pending request, by its key: the version that was last sent
 
 	mu     sync.Mutex
 	queue  []outgoing
-	live   int // live messages in queue
+	live   int // number of messages in queue with live set
 	ended  *websocket.CloseError
 	wake   chan struct{}
 	locked map[string]bool // sessions whose input lock the client has requested
@@ -87,7 +87,7 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.hub.leave(c)
 	var err error
-	// protect has already checked the origin; Accept checks it again.
+	// The handler protect has already checked the origin; Accept checks it again.
 	if c.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: s.addr.Origins}); err != nil {
 		return // Accept has replied with the error
 	}
@@ -104,7 +104,7 @@ func (c *client) run() {
 	c.read(ctx)
 	c.end(websocket.StatusNormalClosure, "")
 	tasks.Wait()
-	for range cap(c.calls) { // wait for all calls to end
+	for range cap(c.calls) { // when all slots of c.calls are taken, no call is running any more
 		c.calls <- struct{}{}
 	}
 	c.leaveSessions()
@@ -131,7 +131,7 @@ func (c *client) read(ctx context.Context) {
 // subscribedTo reports whether the client receives a session's requests.
 func (c *client) subscribedTo(session string) bool { return c.inbox || c.sessions[session] }
 
-// sendRequest queues a request, unless this version of it was already queued for the
+// sendRequest queues a request, unless the same version of it was already queued for the
 // client.
 func (c *client) sendRequest(key string, q *requestView, live bool) {
 	if c.sent[key] != q.version {
@@ -148,8 +148,8 @@ func (c *client) fail(to clientMessage, f failure) {
 	c.enqueue(outgoing{id: to.ID, typ: typeError, action: to.Action, payload: f, live: true})
 }
 
-// enqueue queues a message. It disconnects the client if more than maxBacklog live
-// messages are in the queue.
+// enqueue queues a message. It disconnects the client if the queue has more than maxBacklog
+// messages with live set.
 func (c *client) enqueue(m outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +222,7 @@ func (c *client) write(ctx context.Context) {
 			return
 		case ok:
 			if c.send(ctx, m) != nil {
-				_ = c.conn.CloseNow() // it may be closed already
+				_ = c.conn.CloseNow() // the connection may be closed already
 				return
 			}
 		default:
@@ -254,8 +254,8 @@ func (c *client) send(ctx context.Context, m outgoing) error {
 	return c.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// keepCurrent sends the time and the freezes at intervals. It disconnects a client whose
-// user is no longer an approver or whose session has ended.
+// keepCurrent periodically sends the broker's time and the freezes. It disconnects a client
+// whose user is no longer an approver or whose session has ended.
 func (c *client) keepCurrent(ctx context.Context) {
 	tick := time.NewTicker(c.opts.Check)
 	defer tick.Stop()

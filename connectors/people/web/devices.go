@@ -23,7 +23,7 @@ import (
 const (
 	devicesName = "push.json"
 	maxDevices  = 256
-	maxOwn      = 8 // per user
+	maxOwn      = 8 // devices per user
 )
 
 // services are the hosts of the browsers' push services. nod sends pushes to no other
@@ -37,7 +37,7 @@ type device struct {
 	Key     string `json:"key"` // nod's public key at the time of the subscription
 	Session token  `json:"session"`
 
-	notified  time.Time // the time of its subscription or last push; requests due by then need no push
+	notified  time.Time // the time of its subscription or last push; a request whose notification was due by then needs no push
 	notBefore time.Time // the earliest time of its next push
 	failures  int       // pushes that failed since the last success
 }
@@ -58,8 +58,8 @@ func openDevices(dir string) (*devices, error) {
 	return d, err
 }
 
-// read reads the devices from the file, which other gateways may have changed, and adds
-// the delivery state of those that are known.
+// read reads the devices from the file, which other gateways may have changed. A device that d
+// already has in memory keeps its delivery state.
 func (d *devices) read() (known []device, err error) {
 	data, err := os.ReadFile(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,9 +85,9 @@ func (d *devices) all() []device {
 	return slices.Clone(d.known)
 }
 
-// add stores a device and replaces an older entry for the same endpoint. If its user
-// already has maxOwn devices, the oldest of them is removed. It fails with UNAVAILABLE if
-// there are maxDevices devices.
+// add stores a device and replaces an older entry for the same endpoint. If the user already
+// has maxOwn devices, add removes the oldest of the user's devices. It fails with UNAVAILABLE
+// if there are maxDevices devices.
 func (d *devices) add(n device) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,7 +154,7 @@ func (d *devices) save(known []device) error {
 	if err != nil {
 		return fmt.Errorf("encode the devices: %w", err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(d.path), ".push-*") // mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(d.path), ".push-*") // CreateTemp sets mode 0600
 	if err != nil {
 		return fmt.Errorf("store the devices that get notifications: %w", err)
 	}
@@ -202,8 +202,8 @@ func host(endpoint string) string {
 	return ""
 }
 
-// handlePush handles the push actions, which are about the device on which the page runs.
-// Each reply has nod's public key.
+// handlePush handles the push actions, which concern the device that shows the page. Each
+// reply contains nod's public key.
 func (c *client) handlePush(m clientMessage, a actionPayload) {
 	var err error
 	switch m.Action {

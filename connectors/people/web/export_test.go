@@ -1,9 +1,11 @@
 package web
 
-// Port returns the port on which the inbox listens; its public address may have another.
+// Port returns the port on which the inbox listens. The port in the inbox's public address may
+// differ.
 func (s *Server) Port() int { return s.addr.Port }
 
-// Pace lets each caller send burst requests in total: the refill takes longer than a test.
+// Pace limits each caller to a total of burst requests: the limit refills more slowly than any
+// test runs.
 func (s *Server) Pace(burst int) {
 	for _, l := range []*limits{s.sessionLimits, s.addressLimits, s.loginLimits} {
 		l.mu.Lock()

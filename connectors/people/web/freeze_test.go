@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A freeze takes two clicks, denies the pending requests and shows on every page. Without
-// a channel on a second device, a thaw is possible on the page too.
+// A freeze takes two clicks. It denies the pending requests and is shown on every page. If no
+// channel on a second device is set up, the page can also thaw.
 func TestFreezeOnThePage(t *testing.T) {
 	r := start(t)
 	request := r.asks("S", "one", `{"to":"production"}`)
@@ -66,7 +66,7 @@ func TestTheBrakeOfOneSession(t *testing.T) {
 	p.clicksUntil("Freeze")
 	p.sees("document.querySelector('nod-freeze .frozen').innerText.startsWith('agent local is frozen')")
 	p.goes("#/")
-	p.freezeSays("Thaw") // on the inbox the button thaws everything
+	p.freezeSays("Thaw") // on the inbox page the button thaws everything
 	p.clicksUntil("Freeze")
 	p.Empty(p.text("nod-freeze .frozen"))
 }

@@ -28,7 +28,7 @@ func TestSubscribingAnswersFirstThenSendsWhatIsPendingInOrder(t *testing.T) {
 	r := start(t)
 	var ids []string
 	for i := range 20 {
-		id := fmt.Sprintf("r%d", (i*7)%20) // not in the order of the ids
+		id := fmt.Sprintf("r%d", (i*7)%20) // the requests arrive in another order than that of their ids
 		r.asks("S", id, `{"to":"production"}`)
 		ids = append(ids, id)
 	}
@@ -194,8 +194,8 @@ func TestALockIsOnePersons(t *testing.T) {
 	}, 20*time.Second, 20*time.Millisecond)
 }
 
-// A connection that holds its most locks is refused another, and keeps and releases those
-// that it holds.
+// A connection that already holds the maximum number of locks is refused another one. It can
+// still renew and release the locks that it holds.
 func TestTheMostLocksOfAConnection(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -228,8 +228,8 @@ func TestALockIsOnlyForWhoMayAnswer(t *testing.T) {
 	r.True(lock.Payload.Granted)
 }
 
-// Subscribers of a session are sent the decisions that rules made in it. Subscribers of
-// the inbox are not.
+// If a rule decides a request, the decision is sent to the subscribers of the request's
+// session, but not to the subscribers of the inbox.
 func TestWhatARuleDecidesIsToldToWhoLooksAtTheSession(t *testing.T) {
 	t.Parallel()
 	r := start(t)
@@ -302,7 +302,7 @@ func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
 		slow.asksFor("permissions.list", nil)
 	}
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // few enough for 30 s: after that a client that does not read is cut off without a reason
+	const n = 60 // these can be sent within 30 s; after that, a client that does not read is cut off without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {
@@ -321,8 +321,8 @@ func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
 	r.Contains(closed.Reason, "too slow")
 }
 
-// Under many requests and decisions, while clients connect and disconnect, each client is
-// sent each request once as pending, and then once its end.
+// Clients connect and disconnect under many requests and decisions. Each client is sent each
+// request once as pending, and then once as ended.
 func TestEachOnceUnderLoad(t *testing.T) {
 	t.Parallel()
 	n, clients := 1000, 20
@@ -346,7 +346,7 @@ func TestEachOnceUnderLoad(t *testing.T) {
 	all := r.opens("bob")
 	all.gets("inbox.subscribe", nil)
 	answers := make(chan fields, n)
-	for range 4 { // one client's rate limit is too low for this
+	for range 4 { // four clients, because the rate limit of one is too low for all answers
 		s := r.opens("bob")
 		watchers.Go(func() {
 			for a := range answers {
@@ -369,7 +369,7 @@ func TestEachOnceUnderLoad(t *testing.T) {
 			r.True(requested[id], "%s ended before it began", id)
 			r.False(resolved[id], "%s ended twice", id)
 			resolved[id] = true
-			select { // lets a client that has disconnected connect again
+			select { // for each ended request, one of the clients that have disconnected may connect again
 			case turns <- struct{}{}:
 			default:
 			}
@@ -431,8 +431,8 @@ func TestWhatEndsElsewhereIsToldHere(t *testing.T) {
 	r.Contains(m.Payload.Text, "terminal")
 }
 
-// A client whose user is removed from the settings is disconnected. Until then it is sent
-// the time.
+// A client whose user is removed from the settings is disconnected. Until then it is regularly
+// sent the broker's time.
 func TestWhoMayAnswerNoMoreIsLetGo(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -48,7 +48,7 @@ func TestGatewaysShareTheirSessions(t *testing.T) {
 	r := start(t)
 	first, second, stranger := r.gateway(r.key()), r.gateway(r.key()), r.gateway("")
 	session := first.login("ann")
-	for range 2 { // as a proxy would spread requests
+	for range 2 { // a proxy may send each request to another gateway
 		for _, g := range []*rig{first, second} {
 			r.JSONEq(`{"user_id":"ann","name":"Ann"}`, g.does("GET", "/whoami", "", with(session)).body)
 		}

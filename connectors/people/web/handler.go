@@ -11,12 +11,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The limits of HTTP requests. Each login session has its own rate, and so has each
-// address for requests without a session. Normal use stays far below these limits.
+// The limits of HTTP requests. Each login session has its own rate limit. Requests without a
+// session are limited by their address. Normal use stays far below these limits.
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 200
-	loginsPerSecond   = 1 // logins with a token that this inbox has not signed, for each address
+	loginsPerSecond   = 1 // logins with a token that this inbox has not signed, per address
 	loginsAtOnce      = 10
 	maxBody           = 16 << 10 // bytes
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-const historyLimit = 200 // decisions in one reply of permissions.history
+const historyLimit = 200 // maximum number of decisions in one reply of permissions.history
 
 // listHistory replies with past decisions, the newest first.
 func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPayload) {

@@ -116,8 +116,8 @@ func TestWhatItTakesToAllowIsSaidAndHeldTo(t *testing.T) {
 	r.True(answer.Payload.Success, answer.Payload.Message)
 }
 
-// Two requests that differ only in their ids and sessions have the same hash; any other
-// difference changes it.
+// Two requests that differ only in their ids and sessions have the same hash. Any other
+// difference changes the hash.
 func TestWhatReadsTheSameIsTheSame(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -14,15 +14,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hub holds the pending requests and the clients. One lock guards both, so a subscription
-// misses no request between the pending ones and those that arrive later: each client is
-// sent each request once, and again when it changes. Sending only queues a message, so a
-// slow client delays no other client.
+// hub holds the pending requests and the clients. One lock guards both, so that a new
+// subscription misses no request: it is sent the pending requests, and then all that arrive.
+// Each client is sent each request once, and again when the request changes. Sending only
+// queues a message, so a slow client delays no other client.
 type hub struct {
 	tasks sync.WaitGroup // the connected clients, and the pusher
 
 	mu      sync.Mutex
-	pending map[string]*requestView // by key
+	pending map[string]*requestView // by request key
 	clients map[*client]bool
 	closed  bool
 }
@@ -67,7 +67,7 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 		case c.sent[key] != "":
 			delete(c.sent, key)
 			c.enqueue(outgoing{action: notifyResolved, payload: r, live: true})
-		case c.sessions[p.SessionID]: // decided without asking a person
+		case c.sessions[p.SessionID]: // the request was decided without asking a person
 			c.enqueue(outgoing{action: notifyDecided, payload: newDecidedView(p, now), live: true})
 		}
 	}
@@ -93,8 +93,8 @@ func (b *hub) leave(c *client) {
 	b.tasks.Done()
 }
 
-// subscribe subscribes a client to a session or, if session is empty, to the inbox. It
-// replies first; then it sends the pending requests that the client was not sent yet,
+// subscribe subscribes a client to a session or, if session is empty, to the inbox. It replies
+// first. Then it sends those pending requests that it has not sent to this client before,
 // oldest first.
 func (b *hub) subscribe(c *client, to clientMessage, session string) {
 	b.mu.Lock()
@@ -145,8 +145,8 @@ func (b *hub) sortedKeys(session string) []string {
 	return keys
 }
 
-// list returns one page of the pending requests, oldest first. The page begins after the
-// request with the sort key after.
+// list returns one page of the pending requests, oldest first. The page contains only requests
+// whose sort key is greater than the parameter after.
 func (b *hub) list(session, after string, limit int, now time.Time) listReply {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,11 +11,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxCallers is the maximum number of callers with a rate of their own; all further
-// callers share one rate.
+// maxCallers is the maximum number of callers with a rate limit of their own; all further
+// callers share one rate limit.
 const maxCallers = 4096
 
-// limits gives each caller its own rate, so that a flood from one does not block another.
+// limits gives each caller its own rate limit, so that a flood from one caller does not block
+// another.
 type limits struct {
 	perSecond rate.Limit
 	burst     int
@@ -29,12 +30,12 @@ func newLimits(each rate.Limit, burst int) *limits {
 	return &limits{perSecond: each, burst: burst, callers: map[string]*rate.Limiter{}, rest: rate.NewLimiter(each, burst)}
 }
 
-// allow reports whether a caller may make one more request now.
+// allow reports whether a caller may make a request now, and counts this request.
 func (l *limits) allow(caller string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, known := l.callers[caller]
-	if !known && len(l.callers) >= maxCallers { // a caller with a full bucket is like a new one, so it can be dropped
+	if !known && len(l.callers) >= maxCallers { // a caller that has not used its rate limit lately is like a new caller, so it can be dropped
 		maps.DeleteFunc(l.callers, func(_ string, r *rate.Limiter) bool { return r.Tokens() >= float64(l.burst) })
 	}
 	switch {
@@ -57,9 +58,9 @@ func (s *Server) allowRequest(r *http.Request) bool {
 	return s.addressLimits.allow(s.callerAddress(r))
 }
 
-// callerAddress returns the client's address; for IPv6 its /64 network. Behind a proxy
-// this is the last entry of X-Forwarded-For, which the nearest proxy wrote; the client may
-// have forged earlier entries.
+// callerAddress returns the client's address; for IPv6 its /64 network. Behind a proxy it
+// returns the last entry of X-Forwarded-For, which the nearest proxy wrote; the client may
+// have forged the entries before it.
 func (s *Server) callerAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -76,6 +77,6 @@ func (s *Server) callerAddress(r *http.Request) string {
 	case ip.Is4():
 		return ip.String()
 	}
-	net64, _ := ip.WithZone("").Prefix(64) // because one caller may own all addresses of a /64
+	net64, _ := ip.WithZone("").Prefix(64) // one caller may own all addresses of a /64
 	return net64.String()
 }

@@ -56,7 +56,7 @@ func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	r.web.Pace(pace)
 	g.web.Pace(pace)
 	n := 0
-	through := func(format string) func(*http.Request) { // N in the format becomes another number in each request
+	through := func(format string) func(*http.Request) { // through replaces the letter N in format by another number in each request
 		return func(req *http.Request) {
 			n++
 			req.Header.Set("X-Forwarded-For", strings.ReplaceAll(format, "N", fmt.Sprint(n%200+1)))
@@ -64,7 +64,7 @@ func TestBehindAProxyCallersAreToldApart(t *testing.T) {
 	}
 	for _, client := range []string{
 		"192.0.2.1", "2001:db8::1", "nobody",
-		"198.51.100.N, 192.0.2.2", // entries that the client wrote are ignored
+		"198.51.100.N, 192.0.2.2", // of two entries, the first one was written by the client and is ignored
 		"2001:db8:0:1::N",         // addresses of one /64 network count as one caller
 	} {
 		g.floods("GET", "/icon/1", "", through(client))

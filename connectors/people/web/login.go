@@ -28,8 +28,8 @@ func (s *Server) cookie(value string, age time.Duration) *http.Cookie {
 	}
 }
 
-// login exchanges the token of a login link for a session. Only this POST spends the
-// token: to open the link does not, because previews and scanners open links too.
+// login exchanges the token of a login link for a session. Only this POST spends the token.
+// Opening the link does not, because previews and scanners open links too.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Token string `json:"token"`
@@ -45,7 +45,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	otherChannel := !ok && body.Token != "" && !strings.Contains(body.Token, ".")
-	if otherChannel { // signed tokens contain a dot; a code without one is from another channel, and the engine checks it
+	if otherChannel { // A token that this inbox signed contains a dot. A code without a dot is from another channel, and the engine checks it.
 		user, err := s.opts.LoginCodes.RedeemLoginCode(r.Context(), body.Token)
 		if err != nil && !errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
 			refuseErr(w, err)

@@ -116,7 +116,7 @@ func axe(t *testing.T) string {
 	return string(source)
 }
 
-// accessible runs axe on the page, in light and in dark.
+// accessible runs the accessibility checker on the page, in its light and in its dark colours.
 func (p *page) accessible(what string) {
 	p.t.Helper()
 	for _, dark := range []bool{false, true} {

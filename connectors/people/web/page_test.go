@@ -129,7 +129,7 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 	p.sees(button("deny") + ".getAttribute('aria-disabled') === 'true'")
 	p.True(value[bool](p, "document.querySelector('main').inert"))
 
-	r.up("") // without an inbox: the page misses the next changes
+	r.up("") // nod starts without an inbox, so the page misses the next changes
 	r.terminal("bob", "S", "two", "reject_once")
 	r.asks("S", "four", `{}`)
 	r.down()
@@ -206,7 +206,7 @@ func TestHostilePayloadsStayText(t *testing.T) {
 	p.True(value[bool](p, "document.querySelector('.text').scrollWidth <= document.querySelector('.text').clientWidth"), "nothing is beside the page")
 	p.does(script("document.querySelector('.close').click()"))
 
-	// The session's page scrolls as a whole. Allow is inactive there too until the
+	// The session's page scrolls as a whole. On this page, too, Allow is inactive until the
 	// request was in view.
 	p.goes("#/session/S")
 	allow := card("one") + "?.querySelector('.actions .allow')"
@@ -262,8 +262,9 @@ func (p *page) keeps(name string) {
 	}
 }
 
-// A question can be answered with the user's own text. The button for a text is inactive
-// until a text is entered; then the other answers are inactive, except for the denial.
+// A question can be answered with the user's own text. The button that sends a text is
+// inactive until a text is entered. From then on the other answers are inactive, except the
+// denial.
 func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
 	r := start(t)
 	request := r.submits(schemas.Request{

@@ -56,7 +56,7 @@ func TestFiveHundredPending(t *testing.T) {
 	p.ends("Allowed once · Ann")
 	p.sees(fmt.Sprintf("document.title === '(%d) nod'", n-1))
 
-	// A page that is opened later, at another inbox, shows the same requests.
+	// A page that is opened later, at another inbox of the same nod, shows the same requests.
 	other := r.another().visits("bob", 360, 740)
 	other.sees(fmt.Sprintf("document.querySelectorAll('.rows li').length === %d", n-1))
 }

@@ -29,8 +29,9 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// proxied returns an inbox behind a proxy that speaks TLS, and a client that connects to
-// the proxy for any name. keepsHost makes the proxy pass the Host on.
+// proxied returns an inbox behind a proxy that speaks TLS, and an HTTP client that sends every
+// request to this proxy, whatever host the URL contains. If keepsHost is true, the proxy
+// passes on the client's Host header.
 func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *http.Client) {
 	port := freePort(r.t)
 	listen.Addr = net.JoinHostPort(listen.Addr, port)
@@ -48,14 +49,14 @@ func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *ht
 	r.t.Cleanup(proxy.Close)
 	return inbox, &http.Client{Transport: &http.Transport{
 		DialTLSContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the tests are about names, not about certificates
+			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the tests check host names, not certificates
 			return dialer.DialContext(ctx, network, proxy.Listener.Addr().String())
 		},
 	}}
 }
 
-// The inbox works behind a proxy that passes on the Host and WebSockets, as docs/phone.md
-// describes. It refuses requests for other names.
+// The inbox works behind a proxy that passes on WebSockets and the Host header, as
+// docs/phone.md describes. It refuses requests for other hosts.
 func TestBehindAProxy(t *testing.T) {
 	const public = "https://nod.example.com"
 	here := httpserve.Listen{Addr: "127.0.0.1", PublicURL: public}

@@ -24,7 +24,7 @@ import (
 const (
 	pushText      = "something waits" // the only text of a push
 	pushEvery     = time.Minute       // minimum interval between two pushes to one device
-	pushRetry     = 5 * time.Second   // first retry of a failed push; the interval doubles each time
+	pushRetry     = 5 * time.Second   // time until the first retry of a failed push; it doubles for each further retry
 	maxPushRetry  = 10 * time.Minute
 	pushWithin    = 15 * time.Second
 	pushTTL       = 24 * time.Hour // how long a push service keeps a push for an offline device
@@ -33,8 +33,8 @@ const (
 
 // pendingRequest is a request without a decision.
 type pendingRequest struct {
-	at      time.Time // when devices are notified of it
-	present bool      // a client held the session's input lock, and notifyTimes has not yet added the delay to at
+	at      time.Time // the time from which devices are notified of the request
+	present bool      // a client held the session's input lock, so notifyTimes must still delay the time in at
 }
 
 // pusher notifies subscribed devices that a request is pending. A push says nothing
@@ -51,7 +51,7 @@ type pusher struct {
 	wake         chan struct{}
 
 	mu      sync.Mutex
-	pending map[string]pendingRequest // by key
+	pending map[string]pendingRequest // by request key
 }
 
 // pushKey is the VAPID key pair that identifies nod to push services.
@@ -63,7 +63,7 @@ func newPushKey(logins []byte) (pushKey, error) {
 	h := hmac.New(sha256.New, logins)
 	h.Write([]byte("web push"))
 	key, err := ecdh.P256().NewPrivateKey(h.Sum(nil))
-	if err != nil { // happens for one key in 2^32
+	if err != nil { // the derived number is no valid key, for about one login key in 2^32
 		return pushKey{}, fmt.Errorf("derive the key for push services: %w: remove web/key in the data directory", err)
 	}
 	encode := base64.RawURLEncoding.EncodeToString
@@ -103,8 +103,8 @@ func (p *pusher) show(q *schemas.Prompt) {
 	}
 }
 
-// add stores a device. It gets no push for requests that are pending now, except for those
-// whose notification is still delayed.
+// add stores a device. The device gets no push for requests that are pending now, except
+// requests whose notification is still delayed.
 func (p *pusher) add(s webpush.Subscription, session token) error {
 	if err := p.list.add(device{Subscription: s, Key: p.key.public, Session: session, notified: time.Now()}); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (p *pusher) round(ctx context.Context) (next time.Time) {
 			}
 		default:
 			all.Go(func() { p.notify(ctx, d, now) })
-			if again := now.Add(p.retryAfter); again.Before(next) { // the time of a retry if this push fails
+			if again := now.Add(p.retryAfter); again.Before(next) { // the time at which a failed push would be retried
 				next = again
 			}
 		}
@@ -170,8 +170,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// notifyTimes returns the times at which devices are notified of the pending requests, in
-// ascending order. It adds the delay to those requests that still need it.
+// notifyTimes returns, in ascending order, the times from which devices are notified of the
+// pending requests. If a request's input lock was held, notifyTimes first adds the delay of
+// notifyAfter, once.
 func (p *pusher) notifyTimes(ctx context.Context) []time.Time {
 	holdOff, err := p.notifyAfter(ctx)
 	if err != nil {
@@ -198,7 +199,7 @@ func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	defer cancel()
 	_, err := p.checkSession(ctx, d.Session)
 	over := errors.Is(err, errLoggedOut) || errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) ||
-		!now.Before(d.Session.Ends) || d.Key != p.key.public // another key: the login key was replaced
+		!now.Before(d.Session.Ends) || d.Key != p.key.public // if the key differs, the login key was replaced
 	if err == nil && !over {
 		over, err = p.push(ctx, d)
 	}
@@ -220,18 +221,18 @@ func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	}
 }
 
-// push sends one push. It returns gone == true if the push service no longer knows the
-// device.
+// push sends one push. It returns gone == true if the push service reports that the
+// subscription no longer exists.
 func (p *pusher) push(ctx context.Context, d device) (gone bool, err error) {
 	resp, err := webpush.SendNotificationWithContext(ctx, []byte(pushText), &d.Subscription, &webpush.Options{
 		HTTPClient: p.client, Subscriber: p.subscriber(), TTL: int(pushTTL / time.Second), Urgency: webpush.UrgencyHigh, Topic: "nod",
 		VAPIDPublicKey: p.key.public, VAPIDPrivateKey: p.key.private,
 	})
 	if err != nil {
-		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because it is enough to send a push
+		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because anyone who has it can send a push
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // to reuse the connection
+	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // the connection is reused only if the body was read
 	switch {
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
 		return true, nil

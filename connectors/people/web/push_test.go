@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// pushes returns a rig with another inbox, which has this data directory and sends pushes
-// to this service.
+// pushes returns a rig with another inbox, which keeps its files in dataDir and sends its
+// pushes to s.
 func (r *rig) pushes(s *pushService, dataDir string) *rig {
 	r.t.Helper()
 	return r.another(func(o *web.Options) { o.Push, o.DataDir = s.client(), dataDir })
@@ -119,7 +119,7 @@ func TestDevicesOutliveARestartAndNoLogout(t *testing.T) {
 	s.notifies(service, "phone")
 	r.NoError(s.conn.CloseNow())
 	r.NoError(first.web.Server.Stop(context.Background()))
-	r.asks("S", "one", `{}`) // no device is notified: no inbox runs
+	r.asks("S", "one", `{}`) // no device is notified, because no inbox runs
 	again := r.pushes(service, dir)
 	r.Equal("phone", again.told(service).device)
 
@@ -127,7 +127,7 @@ func TestDevicesOutliveARestartAndNoLogout(t *testing.T) {
 	tablet.notifies(service, "tablet")
 	r.Equal([]string{"phone", "tablet"}, r.devices(dir))
 	out := again.does("POST", "/logout", "", func(req *http.Request) {
-		c := again.login("ann") // the cookie's name depends on the address
+		c := again.login("ann") // this login only finds out the cookie's name, which depends on the inbox's address
 		req.AddCookie(&http.Cookie{Name: c.Name, Value: session.Value})
 	})
 	r.Equal(http.StatusNoContent, out.status)

@@ -73,7 +73,7 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 	require.Zero(t, s.posts.Load(), "nothing waits")
 	for _, id := range []string{"one", "two", "three"} {
 		p.show(ask(id, schemas.TierDisconnected))
-		p.show(ask(id, schemas.TierDisconnected)) // another version of it
+		p.show(ask(id, schemas.TierDisconnected)) // another version of the same request
 	}
 	p.round(t.Context())
 	p.round(t.Context())
@@ -109,9 +109,9 @@ func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
 	require.Zero(t, s.posts.Load())
 	require.WithinRange(t, next, before.Add(40*time.Second), time.Now().Add(40*time.Second))
 	two := aDevice("two")
-	<-p.wake // show has signalled the request
+	<-p.wake // the signal that show has sent
 	require.NoError(t, p.add(two.Subscription, two.Session))
-	<-p.wake // a device that subscribes during the delay is notified after it too
+	<-p.wake // the signal that add has sent; the new device, too, is notified after the delay
 	require.Equal(t, next, p.round(t.Context()))
 	p.pending["S.one"] = pendingRequest{at: time.Now()} // as if the delay had passed
 	p.round(t.Context())
@@ -179,7 +179,7 @@ func TestDevicesAreKeptAndNotTooMany(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{})
 	dir := strings.TrimSuffix(p.list.path, devicesName)
-	other, err := openDevices(dir) // like another gateway on the same directory
+	other, err := openDevices(dir) // this behaves like another gateway on the same directory
 	require.NoError(t, err)
 	require.NoError(t, other.add(aDevice("two")))
 	require.NoError(t, p.list.add(aDevice("three")))

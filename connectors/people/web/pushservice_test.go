@@ -30,19 +30,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pushService is a browser's push service, as strict as real ones: it takes a push
-// only if it is signed by the key of the subscription and encrypted for its device
-// (RFC 8030, 8188, 8291 and 8292).
+// pushService is a browser's push service, as strict as real ones: it accepts a push only if
+// the push is signed by the subscription's key and encrypted for the device (RFC 8030, 8188,
+// 8291 and 8292).
 type pushService struct {
 	server *httptest.Server
 	key    *ecdh.PrivateKey // the key of all devices
 	auth   []byte           // the auth secret of all devices (RFC 8291)
-	signer string           // nod's public key at the subscription
+	signer string           // nod's public key at the time of the subscription
 	gone   map[string]bool  // devices that have unsubscribed
 	pushes chan push
 }
 
-// push is a push that reached a device, or was refused for the reason in refused.
+// push is a push that reached a device. If the service refused the push, the field refused is
+// the reason.
 type push struct {
 	device, text string
 	refused      error
@@ -62,8 +63,8 @@ func newPushService(t *testing.T) *pushService {
 	return s
 }
 
-// client returns an HTTP client that reaches this service under the name of the browser's
-// service.
+// client returns an HTTP client that connects to this service, although the URL contains the
+// host of a real push service.
 func (s *pushService) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},

@@ -25,17 +25,17 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// everybody is the settings of the tests: Ann and Bob may answer on the web and at the
+// everybody is the settings that most tests use: Ann and Bob may answer on the web and at the
 // terminal; Eve may not.
 const everybody = `{` + permissions + `"join_identical": false, "remember_denials_seconds": 0}, "approvers": {"people": [
 	{"name": "Ann", "identities": [{"connector": "web", "user_id": "ann"}, {"connector": "terminal", "user_id": "ann"}]},
 	{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}, {"connector": "terminal", "user_id": "bob"}]}
 ]}}`
 
-// permissions is the place in the settings after which under inserts a rule.
+// permissions is a text in the settings. The function under inserts a rule after it.
 const permissions = `"permissions": {`
 
-// under returns the settings with one more rule.
+// under returns the settings of the constant everybody with an additional rule.
 func under(rule string) []byte {
 	return []byte(strings.Replace(everybody, permissions, permissions+rule+", ", 1))
 }
@@ -208,7 +208,7 @@ type answer struct {
 	cookies []*http.Cookie
 }
 
-// does sends an HTTP request after change has altered it.
+// does sends an HTTP request. Each function in change may alter the request before it is sent.
 func (r *rig) does(method, path, body string, change ...func(*http.Request)) answer {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.ctx, method, cmp.Or(r.at, r.web.URL())+path, strings.NewReader(body))

@@ -56,7 +56,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	r.NoError(err)
 	r.Equal("not on Fridays", d.Message)
 
-	r.asks("S", "four", `{}`) // arrives live, and is decided elsewhere
+	r.asks("S", "four", `{}`) // arrives while the page is open, and is decided on another channel
 	p.sees(card("four") + "?.querySelector('.actions button')")
 	r.terminal("bob", "S", "four", "reject_once")
 	p.sees(card("four") + ".querySelector('.outcome')?.innerText.match(/Denied · Bob · .* · terminal/)")
@@ -91,7 +91,7 @@ func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
 	r.listed(r.opens("bob"), "two")
 }
 
-// A user has a session's input lock only while acting on that session's page.
+// A user has a session's input lock only while using that session's page.
 func TestWhoActsOnASessionsPageHoldsItsLock(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
@@ -105,7 +105,7 @@ func TestWhoActsOnASessionsPageHoldsItsLock(t *testing.T) {
 		return lock.Payload.Holder
 	}
 	p := r.visits("ann", 1024, 768)
-	p.does(chromedp.Click("h1")) // acting in the inbox takes no lock
+	p.does(chromedp.Click("h1")) // a click in the inbox takes no lock
 	p.goes("#/session/S")
 	p.sees(card("one"))
 	p.Equal("Bob", holder(), "looking alone holds nothing")

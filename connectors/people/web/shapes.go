@@ -31,7 +31,7 @@ const (
 	typeError        = "error"
 )
 
-// The notifications.
+// The actions of the gateway's notifications.
 const (
 	notifyRequested = "session.permission.requested"
 	notifyResolved  = "session.permission.resolved"
@@ -133,7 +133,8 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	return q
 }
 
-// ownParts are the labels of nod's own parts that may differ between identical requests.
+// ownParts are the labels of those parts, all written by nod, that may differ between
+// identical requests.
 var ownParts = []string{"Request", "Session", "Calls", "Expires"}
 
 // same returns a hash of the agent, the options, the displayed parts except ownParts, and
@@ -218,7 +219,7 @@ type freezeReply struct {
 
 // pushReply answers the push actions.
 type pushReply struct {
-	PublicKey string `json:"public_key"` // for the page's subscription
+	PublicKey string `json:"public_key"` // the page subscribes to its push service with this key
 }
 
 // freezeView is a freeze in force, with its text. A freeze without an agent and a session
@@ -272,7 +273,7 @@ type grantView struct {
 	RevokedBy string        `json:"revoked_by,omitempty"`
 	Live      bool          `json:"live"`
 
-	// The texts of people.StandingText.
+	// These texts come from people.StandingText.
 	Effect   string `json:"effect"`
 	Where    string `json:"where"`
 	Uses     string `json:"uses,omitempty"`
@@ -310,7 +311,7 @@ func failureOf(err error) failure {
 // answerFailureOf returns the payload for a failed answer or revocation, with Text set.
 func answerFailureOf(err error, now time.Time) failure {
 	f := failureOf(err)
-	if f.Code == schemas.CodeForbidden { // the message names who may answer, or what the answer lacks
+	if f.Code == schemas.CodeForbidden { // f.Message says who may answer, or what the answer lacks
 		f.Text = "Nothing changed: " + people.Line(f.Message)
 		return f
 	}

@@ -77,7 +77,7 @@ func (r *rig) dials(change ...func(*http.Request)) (*socket, *http.Response, err
 	for _, c := range change {
 		c(req)
 	}
-	// A small buffer is soon full if the client does not read.
+	// A small receive buffer, so that it is soon full if the client does not read.
 	dialer := net.Dialer{}
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, addr)

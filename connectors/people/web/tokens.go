@@ -32,7 +32,7 @@ const (
 	forSession tokenUse = "session"
 )
 
-// token is the content of a login link or of a session's cookie, which are signed.
+// token is the content of a login link or of a session's cookie. Both are signed.
 type token struct {
 	Use  tokenUse  `json:"use"`
 	User string    `json:"user"`
@@ -44,7 +44,7 @@ type token struct {
 // tokenSigner signs tokens with a key from a file, so sessions stay valid across
 // restarts. A process that can read the key can make login links.
 type tokenSigner struct {
-	dir string // holds the key and the inbox's URL
+	dir string // the directory of the key file and of the inbox's URL
 	key []byte
 }
 

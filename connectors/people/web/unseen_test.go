@@ -51,16 +51,16 @@ type onPage struct {
 	prompt schemas.Prompt
 }
 
-// Even in the smallest window, nothing lasting can be allowed unless the page shows
-// the rule, the place and the end beside the button.
+// Even in the smallest window, a lasting answer cannot be given unless the page shows the
+// rule, its project and its end beside the button.
 func TestNothingLastsUnseen(t *testing.T) {
-	t.Parallel() // most of its time it waits until buttons are active
+	t.Parallel() // this test mostly waits until buttons are active
 	r, nod := startStandIn(t)
 	p := r.visits("ann", 360, 640)
 	peopletest.NothingLastsUnseen(t, 3, peopletest.Lasts{Rules: true, Agents: true}, func(n int) peopletest.Person {
 		prompt := peopletest.UnseenPrompt(n)
 		p.does(script("document.querySelector('dialog .close')?.click()"))
-		if n > 0 { // the previous request is over
+		if n > 0 { // the previous question must end first
 			nod.withdraws(schemas.Key(prompt.SessionID, peopletest.UnseenPrompt(n-1).PendingID))
 		}
 		nod.shows(prompt)
@@ -113,7 +113,8 @@ func (w *onPage) rests() {
 	w.ready("deny")
 }
 
-// scrolls scrolls over the lasting rule to the buttons, and lets the page notice both.
+// scrolls scrolls to the lasting rule and then to the buttons. At each it waits until the page
+// can have noticed that the place is in view.
 func (p *page) scrolls() {
 	p.t.Helper()
 	for _, to := range []string{".reach", ".actions"} {

@@ -36,8 +36,8 @@ type Registry interface {
 	Freezes(ctx context.Context) ([]schemas.Freeze, error)
 	// Now returns the broker's time, in which deadlines are stored.
 	Now(ctx context.Context) (time.Time, error)
-	// NotifyAfter returns the delay of a push if a client holds the session's input lock:
-	// its user may answer first.
+	// NotifyAfter returns how long a push is delayed if a client holds the session's input
+	// lock, because that client's user may answer first.
 	NotifyAfter(ctx context.Context) (time.Duration, error)
 }
 
@@ -97,7 +97,7 @@ type Server struct {
 	signer tokenSigner
 
 	proxied                                   bool    // a proxy in front of the inbox speaks TLS
-	sessionLimits, addressLimits, loginLimits *limits // rates of HTTP requests; see allowRequest and login
+	sessionLimits, addressLimits, loginLimits *limits // rate limits of HTTP requests; see allowRequest and login
 
 	hub    *hub
 	pushes *pusher
@@ -112,7 +112,7 @@ type Server struct {
 func open(l httpserve.Listen) (listener net.Listener, a httpserve.Address, taken string, err error) {
 	inbox := httpserve.Server{Name: "the web inbox", Flag: "--http", Default: "127.0.0.1:4280", PublicURL: "connectors.web.public_url in settings.json"}
 	listener, a, err = l.Open(inbox)
-	host, _, _ := net.SplitHostPort(l.Addr) // Open has reported any error in it
+	host, _, _ := net.SplitHostPort(l.Addr) // if l.Addr has an error, l.Open has returned it
 	if errors.Is(err, syscall.EADDRINUSE) && httpserve.Loopback(host) && l.PublicURL == "" {
 		taken, l.Addr = l.Addr, net.JoinHostPort(host, "0")
 		listener, a, err = l.Open(inbox)

@@ -1,5 +1,5 @@
-// Package word decodes the words of a shell command as Bash and Zsh both read them, and
-// refuses each word whose value depends on the shell, its variables or another command.
+// Package word decodes the words of a shell command if Bash and Zsh read them in the same way.
+// It refuses a word whose value depends on the shell, on a variable or on another command.
 package word
 
 import (
@@ -10,18 +10,18 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Word is a shell word as both Bash and Zsh read it: its quotes are removed, and only a
-// leading ~ and file name patterns in it still expand.
+// Word is a shell word that Bash and Zsh read in the same way. Its quotes are removed. The
+// shell still expands only a leading ~ and file name patterns in it.
 type Word struct {
 	Text  string
-	Glob  bool // has an unquoted *, ? or [
-	Lead  bool // starts with a wildcard, so it may expand to a flag
+	Glob  bool // contains an unquoted *, ? or [
+	Lead  bool // starts with a wildcard, so the shell may expand it to a flag
 	Bare  bool // written without quotes, backslashes or expansions
 	Tilde bool // starts with ~, the home directory
 }
 
-// Read decodes w, a word of the line src, or returns the reason why its value cannot be
-// known.
+// Read decodes w, which is a word of the line src. If the word's value cannot be known, Read
+// returns the reason.
 func Read(w *syntax.Word, src string) (Word, string) {
 	if lit := w.Parts[0]; len(w.Parts) == 1 {
 		if l, ok := lit.(*syntax.Lit); ok && Plain(l.Value) {
@@ -38,8 +38,8 @@ func Read(w *syntax.Word, src string) (Word, string) {
 	return dec.out, ""
 }
 
-// Known returns the known text of w, a word of the line src, and whether it is all of
-// the word.
+// Known decodes as much as possible of w, which is a word of the line src, and reports whether
+// the result is the whole word.
 func Known(w *syntax.Word, src string) (string, bool) {
 	if w == nil || len(w.Parts) == 0 {
 		return "", false
@@ -67,7 +67,7 @@ func Known(w *syntax.Word, src string) (string, bool) {
 	return dec.text.String(), all
 }
 
-// Literals returns the texts as words without patterns.
+// Literals returns texts as words that contain no patterns.
 func Literals(texts []string) []Word {
 	words := make([]Word, len(texts))
 	for i, t := range texts {
@@ -76,7 +76,7 @@ func Literals(texts []string) []Word {
 	return words
 }
 
-// Plain reports whether an unquoted literal means itself in every shell.
+// Plain reports whether every shell takes s literally if it is not quoted.
 func Plain(s string) bool {
 	if s == "" || s[0] == '~' || s[0] == '=' {
 		return false
@@ -128,8 +128,9 @@ func (dec *decoder) part(part syntax.WordPart, first, last bool) string {
 	return "a form that nod does not know"
 }
 
-// param decodes $?, which is a number, as 0. It refuses every other expansion, which may hold
-// any text, and $? before [ or :, which Zsh reads as a subscript or a modifier.
+// param decodes $?, which is a number, as 0. It refuses every other variable, because its
+// value may be any text. It also refuses $? before [ or :, which Zsh reads as a subscript or a
+// modifier.
 func (dec *decoder) param(p *syntax.ParamExp) string {
 	end := int(p.End().Offset())
 	next := byte(0)
@@ -143,8 +144,7 @@ func (dec *decoder) param(p *syntax.ParamExp) string {
 	return ""
 }
 
-// unquoted decodes a literal outside quotes, in which a backslash makes the next
-// character literal.
+// unquoted decodes text outside quotes, where a backslash makes the next character literal.
 func (dec *decoder) unquoted(s string, first, last bool) string {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -185,7 +185,7 @@ func (dec *decoder) unquoted(s string, first, last bool) string {
 			i += n - 1
 			continue
 		case '!':
-			// An interactive shell replaces !x by an earlier command.
+			// An interactive shell replaces !x by an earlier command that begins with x.
 			if i+1 < len(s) && s[i+1] != '=' || i+1 == len(s) && !last {
 				return "! may recall an earlier command"
 			}
@@ -197,8 +197,9 @@ func (dec *decoder) unquoted(s string, first, last bool) string {
 	return ""
 }
 
-// upstream returns the length of {word} at the start of s if before ends in @, as in
-// HEAD@{1}: such braces hold no list and do not expand. Otherwise it returns 0.
+// upstream returns the length of the {word} with which s begins, if the text before it ends in
+// @, as in HEAD@{1}. The shell does not expand such braces, because they contain no list.
+// Otherwise upstream returns 0.
 func upstream(s, before string) int {
 	end := strings.IndexByte(s, '}')
 	if !strings.HasSuffix(before, "@") || s[0] != '{' || end < 2 {
@@ -226,8 +227,8 @@ func (dec *decoder) tilde(s string, i int, atStart, last bool) string {
 	return ""
 }
 
-// quoted decodes a string in double quotes, in which a backslash is literal before most
-// characters.
+// quoted decodes a string in double quotes, where a backslash before most characters is
+// literal.
 func (dec *decoder) quoted(d *syntax.DblQuoted) string {
 	for i, part := range d.Parts {
 		lit, ok := part.(*syntax.Lit)
@@ -277,9 +278,9 @@ func (dec *decoder) quoted(d *syntax.DblQuoted) string {
 	return ""
 }
 
-// harmlessBang reports whether a ! in double quotes means itself in an interactive
-// shell too. Zsh swallows the quote in !", which is harmless if no other quote follows:
-// then the line is incomplete and does not run.
+// harmlessBang reports whether a ! in double quotes is literal in an interactive shell too.
+// Zsh removes the quote after !. If the line contains no later quote, this is harmless: the
+// line is then incomplete and does not run.
 func (dec *decoder) harmlessBang(next byte, end bool, quoteEnd int) bool {
 	if end {
 		return quoteEnd <= len(dec.src) && !strings.ContainsAny(dec.src[quoteEnd:], `"'`+"`")
@@ -291,8 +292,8 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// Hidden returns the reason why a person may see another text than s: a control character or
-// an invisible one in s. It returns "" if there is none.
+// Hidden returns the reason why a person who is shown s may not see all of it: s contains a
+// control character or an invisible one. Otherwise it returns "".
 func Hidden(s string) string {
 	for i := 0; i < len(s); {
 		c := s[i]
