@@ -66,7 +66,7 @@ func TestToolAttacks(t *testing.T) {
 
 // If the project is or holds a home directory, no preset allows an edit: files there include
 // those that every login runs.
-func TestEditsWhereTheProjectIsHome(t *testing.T) {
+func TestEditsInAHomeDirectoryAsk(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann", "/mnt/c/Users/ann", "/mnt/c"} {
 		raw, _ := json.Marshal(map[string]string{"file_path": dir + "/.bashrc", "content": "x"})
@@ -86,7 +86,7 @@ func TestActionMustFitTool(t *testing.T) {
 
 // An allow rule or an answer for one command covers no other command; a deny rule
 // covers every spelling of its command.
-func TestRulesAreNotStretched(t *testing.T) {
+func TestRulesCoverNoOtherCommand(t *testing.T) {
 	for _, c := range []struct {
 		allow []string
 		asks  []policy.Call
@@ -165,7 +165,7 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 
 // Further words after a remembered prefix are allowed only if they keep the meaning of the
 // words that the person was shown.
-func TestAnswersAreNotStretched(t *testing.T) {
+func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string
 		asks, spare []string
@@ -228,7 +228,7 @@ func TestAnswersDoNotCoverInput(t *testing.T) {
 
 // An answer for one exact command counts only in the directory where it was given: elsewhere
 // the same words name other files.
-func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
+func TestExactAnswersCountOnlyInTheirDirectory(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	proposed := p.Propose(bash(t, "cp a b"))
 	require.Len(t, proposed, 1)
@@ -243,7 +243,7 @@ func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
 }
 
 // A guarded data directory in an unusual place counts as nod's own.
-func TestGuard(t *testing.T) {
+func TestGuardProtectsADataDirectory(t *testing.T) {
 	p, err := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write"}}).Guard("/srv/keep", project+"/Data")
 	require.NoError(t, err)
 	for _, c := range []policy.Call{file(t, "Write", "/srv/keep/x"), file(t, "Write", "/srv/x/../keep/y"), file(t, "Edit", "data/keys/x"), file(t, "Write", "/SRV/keep/x"), bash(t, "rm -rf /srv/keep"), bash(t, "cp x data/x"), bash(t, "echo x > /srv/keep/y"), bash(t, "cd /srv && rm -rf keep"), bash(t, "dd of=/srv/keep/x"), bash(t, "sed -i s/a/b/ /srv/keep/x")} {
@@ -263,7 +263,7 @@ func TestGuard(t *testing.T) {
 
 // An import leaves out rules that would allow more in nod than in the host, and rules that
 // allow running anything.
-func TestImportTakesOverNoMoreThanThereWas(t *testing.T) {
+func TestImportLeavesOutRulesThatAllowMore(t *testing.T) {
 	for _, r := range []string{"Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(find:*)", "Bash(sed:*)", "Bash(awk:*)", "Bash(tar:*)", "Bash(vim:*)", "Bash(xargs:*)", "Bash(sh:*)", "Bash(env:*)", "Bash(python3:*)", "Bash(docker:*)", "Bash(tmux:*)", "Bash(nod:*)", "Bash(nod pending)", "Bash(ssh:*)", "Bash(npx:*)", "Bash(make:*)", "Bash(rg:*)", "Edit(/docs/**)", "Read(/x)", "Write(/src/*)"} {
 		perms, left, err := rules.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))
 		require.NoError(t, err)

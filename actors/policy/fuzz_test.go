@@ -25,7 +25,7 @@ func addSeeds(f *testing.F) {
 	for _, s := range seeds {
 		f.Add(s)
 	}
-	if f.Name() != "FuzzBounded" {
+	if f.Name() != "FuzzCheckIsFast" {
 		return
 	}
 	for _, s := range []string{strings.Repeat("(", 150), strings.Repeat("$(", 90), strings.Repeat("a|", 8000) + "a", strings.Repeat("*a", 4000), "cat " + strings.Repeat("x*", 4), "cat " + strings.Repeat("é", 400), strings.Repeat("ls;", 5000),
@@ -42,7 +42,7 @@ func verdict(p *policy.Policy, command string) policy.Verdict {
 
 // No line is allowed once a command that writes is added to it, in any way that shell syntax
 // offers.
-func FuzzInfected(f *testing.F) {
+func FuzzLinesWithAddedWritesAreNotAllowed(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
 	f.Fuzz(func(t *testing.T, src string) {
@@ -77,7 +77,7 @@ var simpleWord = regexp.MustCompile(`^[A-Za-z0-9_./-]+$`)
 // Quotes around plain words, and more space between words, do not change the verdict, because
 // they do not change what runs. The first word of a command is left as it is: quotes around
 // it switch aliases off.
-func FuzzSpelling(f *testing.F) {
+func FuzzQuotesAndSpacesKeepTheVerdict(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetReaders)
 	f.Fuzz(func(t *testing.T, src string) {
@@ -143,7 +143,7 @@ func FuzzZsh(f *testing.F) {
 
 // Check panics on no input and is never slow. The shortest of several runs counts, so that a
 // busy machine does not fail the test.
-func FuzzBounded(f *testing.F) {
+func FuzzCheckIsFast(f *testing.F) {
 	addSeeds(f)
 	p := preset(f, policy.PresetProject)
 	limit := 10 * time.Millisecond

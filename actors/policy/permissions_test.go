@@ -83,7 +83,7 @@ func TestPermissionTags(t *testing.T) {
 	}
 }
 
-func TestWhatPermissionsCover(t *testing.T) {
+func TestPermissionsCoverWholePathSegments(t *testing.T) {
 	set := schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/src", "/etc/hosts"}, WriteDirs: []string{"/out"}}
 	everything := schemas.SessionPermissions{WriteDirs: []string{"/"}, Network: true}
 	for _, c := range []struct {
@@ -122,7 +122,7 @@ func TestWhatPermissionsCover(t *testing.T) {
 	assert.False(t, policy.Covers(&everything, parse(t, "@read:/src")[0], lost), "what cannot be resolved is not held")
 }
 
-func TestMissingIsTheTruePartThatIsLacking(t *testing.T) {
+func TestMissingResolvesLinksAndSkipsHeldPermissions(t *testing.T) {
 	set := schemas.SessionPermissions{ReadDirs: []string{"/src"}}
 	links := func(p string) (string, error) {
 		return map[string]string{"/src/link": "/etc/passwd"}[p] + strings.TrimPrefix(p, "/src/link"), nil
