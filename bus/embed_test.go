@@ -39,7 +39,7 @@ func requireOneLine(t *testing.T, err error, words ...string) {
 	}
 }
 
-func TestEmbedServesBothWays(t *testing.T) {
+func TestEmbedServesSocketsAndInProcessClients(t *testing.T) {
 	dir := t.TempDir()
 	s := embed(t, bus.EmbedOptions{DataDir: dir, Version: "v1"})
 	for way, option := range map[string]nats.Option{"socket": nats.Name(""), "in process": s.InProcess()} {
@@ -106,7 +106,7 @@ func TestEmbedRefusesAnAddressThatIsNotHere(t *testing.T) {
 	requireOneLine(t, err, ": name another address with --listen")
 }
 
-func TestEmbedListensElsewhereWhenToldTo(t *testing.T) {
+func TestEmbedListensOnTheGivenHost(t *testing.T) {
 	dir := t.TempDir()
 	s := embed(t, bus.EmbedOptions{DataDir: dir, Host: "0.0.0.0"})
 	defer s.Close()
@@ -156,7 +156,7 @@ func TestEmbedRefusesWithOneLine(t *testing.T) {
 }
 
 // The server quotes input that it cannot parse, which may be a payload.
-func TestServerLogTellsNoPayload(t *testing.T) {
+func TestServerLogContainsNoPayload(t *testing.T) {
 	log := &syncBuffer{}
 	s := embed(t, bus.EmbedOptions{DataDir: t.TempDir(),
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})

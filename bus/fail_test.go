@@ -15,7 +15,7 @@ import (
 
 // An error of a call that may succeed on a retry is sent as UNAVAILABLE, so that the caller
 // retries.
-func TestWhatCallersAreTold(t *testing.T) {
+func TestErrorsAreSentWithTheirCodes(t *testing.T) {
 	for err, code := range map[error]schemas.Code{
 		schemas.Errorf(schemas.CodeStale, "look again"):       schemas.CodeStale,
 		context.DeadlineExceeded:                              schemas.CodeUnavailable,

@@ -94,7 +94,7 @@ func TestAddNeverOverwrites(t *testing.T) {
 }
 
 // Concurrent first starts agree on the keys.
-func TestEnsureAtOnce(t *testing.T) {
+func TestConcurrentFirstStartsAgreeOnTheKeys(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	users := make([][]roles.User, 8)

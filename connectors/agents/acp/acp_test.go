@@ -63,10 +63,10 @@ func TestDecisionsBecomeOptions(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentDoesNotOffer: an agent that offers no denial of one call gets "cancelled",
+// TestALastingOptionDoesNotReplaceAMissingOne: an agent that offers no denial of one call gets "cancelled",
 // never a permanent denial. An agent that offers no allow for one call does not get "always"
 // for a rule's allow.
-func TestWhatAnAgentDoesNotOffer(t *testing.T) {
+func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.TimedOut, "", ""))
 	r.agent.says(t, strings.Replace(request("1", "s", "make"), `"kind":"reject_once"`, `"kind":"reject_always"`, 1))
@@ -79,9 +79,9 @@ func TestWhatAnAgentDoesNotOffer(t *testing.T) {
 	r.ends()
 }
 
-// TestWhenNodCannotBeAsked: the editor asks its user if nod is unavailable, and in a race
+// TestTheEditorIsAskedIfNodIsUnavailable: the editor asks its user if nod is unavailable, and in a race
 // after any failure, unless Deny is set. Otherwise a failure refuses the request.
-func TestWhenNodCannotBeAsked(t *testing.T) {
+func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
 	failing := func(err error) func(*fakeNod) acp.Connect {
 		return func(nod *fakeNod) acp.Connect { nod.fails(err); return nod.connect }
@@ -127,8 +127,8 @@ func TestWhenNodCannotBeAsked(t *testing.T) {
 	}
 }
 
-// TestNodComesBack: after a failed connection, the sidecar connects for the next request.
-func TestNodComesBack(t *testing.T) {
+// TestTheSidecarConnectsAgainForTheNextRequest: after a failed connection, the sidecar connects for the next request.
+func TestTheSidecarConnectsAgainForTheNextRequest(t *testing.T) {
 	nod, tries := newNod(t), 0
 	r := startWith(t, nod, func(context.Context) (acp.Nod, error) {
 		if tries++; tries == 1 {
@@ -181,9 +181,9 @@ func TestAPanicRefuses(t *testing.T) {
 	assert.NotContains(t, r.log.String(), "make", "what was asked is not logged")
 }
 
-// TestWhatNodCouldNotShow: a request that nod could not show in full goes to the editor
+// TestARequestThatNodCannotShowGoesToTheEditor: a request that nod could not show in full goes to the editor
 // unchanged.
-func TestWhatNodCouldNotShow(t *testing.T) {
+func TestARequestThatNodCannotShowGoesToTheEditor(t *testing.T) {
 	whole := request("1", "s", "make")
 	for name, line := range map[string]string{
 		"no id":          strings.Replace(whole, `"id":1,`, "", 1),
@@ -216,10 +216,10 @@ func TestWhatNodCouldNotShow(t *testing.T) {
 	}
 }
 
-// TestLongTexts: a title that is too long is truncated, and is complete in the details. An
+// TestLongTextsAreShortened: a title that is too long is truncated, and is complete in the details. An
 // option with a name that is too long is not offered. A tool call's id that is too long is
 // hashed.
-func TestLongTexts(t *testing.T) {
+func TestLongTextsAreShortened(t *testing.T) {
 	r := start(t, acp.Options{AgentName: "Mine"})
 	long := strings.Repeat("ü", 600)
 	line := strings.Replace(request("1", "s", "make"), `"title":"Run it"`, `"title":"`+long+`"`, 1)

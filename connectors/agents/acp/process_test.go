@@ -141,9 +141,9 @@ func TestAnAgentThatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// TestTheEditorsEndIsTheAgentsEnd: when the editor's output ends, the agent's input ends. The
+// TestTheAgentsInputEndsWithTheEditorsOutput: when the editor's output ends, the agent's input ends. The
 // agent gets the editor's last line even if it has no line break.
-func TestTheEditorsEndIsTheAgentsEnd(t *testing.T) {
+func TestTheAgentsInputEndsWithTheEditorsOutput(t *testing.T) {
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	p.editor.says(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r")
 	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r", p.editor.hears(t))
@@ -164,9 +164,9 @@ func TestAnAgentThatDiesWhileItAsks(t *testing.T) {
 	assert.Equal(t, 7, <-p.exit)
 }
 
-// TestAnEditorThatIsGone: the agent's request is withdrawn, and a later decision is not sent to
+// TestARequestIsWithdrawnIfTheEditorIsGone: the agent's request is withdrawn, and a later decision is not sent to
 // the agent.
-func TestAnEditorThatIsGone(t *testing.T) {
+func TestARequestIsWithdrawnIfTheEditorIsGone(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "hears", nod, acp.Options{})
 	a := <-nod.submissions
@@ -188,9 +188,9 @@ func TestABrokenPipeToTheEditor(t *testing.T) {
 	assert.Zero(t, <-p.exit)
 }
 
-// TestToldToStop: when ctx ends, pending requests are withdrawn, and the agent gets SIGTERM; an
+// TestStoppingWithdrawsRequestsAndEndsTheAgent: when ctx ends, pending requests are withdrawn, and the agent gets SIGTERM; an
 // agent that does not end is killed.
-func TestToldToStop(t *testing.T) {
+func TestStoppingWithdrawsRequestsAndEndsTheAgent(t *testing.T) {
 	for agent, exit := range map[string]int{"hears": 128 + int(syscall.SIGTERM), "stubborn": 128 + int(syscall.SIGKILL)} {
 		t.Run(agent, func(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())

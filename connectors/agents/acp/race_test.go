@@ -101,9 +101,9 @@ func TestALateEditorAnswerToAQuestionIsDropped(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatWasNotAsked: the sidecar drops the editor's answer to a request that the
+// TestAnAnswerOfAnEditorThatWasNotAskedIsDropped: the sidecar drops the editor's answer to a request that the
 // editor was not shown.
-func TestAnEditorThatWasNotAsked(t *testing.T) {
+func TestAnAnswerOfAnEditorThatWasNotAskedIsDropped(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "make"))
 	a := <-r.nod.submissions
@@ -115,9 +115,9 @@ func TestAnEditorThatWasNotAsked(t *testing.T) {
 	r.ends()
 }
 
-// TestOneAnswer: if nod, the editor and a cancelled turn answer at once, the agent
+// TestTheAgentGetsExactlyOneAnswer: if nod, the editor and a cancelled turn answer at once, the agent
 // receives exactly one answer.
-func TestOneAnswer(t *testing.T) {
+func TestTheAgentGetsExactlyOneAnswer(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
 	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // requests, and messages that close their prompts
 	for n := range 200 {

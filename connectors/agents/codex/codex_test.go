@@ -31,7 +31,7 @@ const (
 	changes = `{"id":7,"method":"item/fileChange/requestApproval","params":{"threadId":"thr-1","turnId":"turn-1","itemId":"call_1","startedAtMs":1,"reason":"needs to"}}` + "\n"
 )
 
-func TestWhatAPersonAnswersIsTheAnswer(t *testing.T) {
+func TestCodexGetsThePersonsAnswer(t *testing.T) {
 	always := nodtest.Answer{Kind: schemas.AllowAlways}
 	edited := nodtest.Answer{Kind: schemas.AllowOnce, Input: []byte(`{"command":"ls","cwd":"/p/deep"}`)}
 	for name, c := range map[string]struct {
@@ -69,7 +69,7 @@ func TestRulesAnswer(t *testing.T) {
 
 // A person, never a rule, decides an approval request that is not for exactly one command in
 // a known project. The person sees all its fields.
-func TestMoreThanACommandIsAskedOfAPerson(t *testing.T) {
+func TestRulesDecideOnlySingleCommands(t *testing.T) {
 	for name, c := range map[string]struct{ from, to string }{
 		"network":     {`"startedAtMs":1`, `"networkApprovalContext":{"host":"x.test","protocol":"https"}`},
 		"permissions": {`"startedAtMs":1`, `"additionalPermissions":{"network":{"enabled":true}}`},
@@ -94,7 +94,7 @@ func TestMoreThanACommandIsAskedOfAPerson(t *testing.T) {
 
 // The shell that Codex wraps around a command is removed if the command is one argument with
 // simple quoting. Otherwise the whole text is shown.
-func TestTheShellAroundACommand(t *testing.T) {
+func TestTheShellAroundACommandIsRemoved(t *testing.T) {
 	for command, shown := range map[string]string{
 		`/bin/bash -lc 'make release'`:       `make release`,
 		`/usr/bin/zsh -c make`:               `make`,
@@ -162,7 +162,7 @@ func TestEveryOtherLinePasses(t *testing.T) {
 
 // When Codex no longer waits for the answer to an approval request, nod's request is
 // withdrawn, and Codex gets no answer.
-func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
+func TestARequestThatCodexNoLongerNeedsIsWithdrawn(t *testing.T) {
 	for name, line := range map[string]string{
 		"resolved": `{"method":"serverRequest/resolved","params":{"threadId":"thr-1","requestId":1}}`,
 		"item":     `{"method":"item/completed","params":{"threadId":"thr-1","turnId":"turn-1","item":{"type":"commandExecution","id":"call_1"}}}`,
@@ -186,7 +186,7 @@ func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
 }
 
 // A decision that arrives after Codex has resolved its request is not sent to Codex.
-func TestALateDecisionIsNoAnswer(t *testing.T) {
+func TestALateDecisionIsNotSentToCodex(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	asked, decided := make(chan bool), make(chan bool)
 	var calls atomic.Int32
@@ -209,7 +209,7 @@ func TestALateDecisionIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestEndings(t *testing.T) {
+func TestRequestsAreWithdrawnIfEitherSideEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(r *rig)
 		why  string
@@ -271,7 +271,7 @@ func TestWithoutNod(t *testing.T) {
 }
 
 // If nod refuses a request, Codex gets "decline".
-func TestWhatNodRefusesIsDeclined(t *testing.T) {
+func TestARequestThatNodRefusesIsDeclined(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(strings.Replace(approval("1", ""), "make", strings.Repeat("x", schemas.MaxRequestBytes), 1))
 	assert.Equal(t, `{"id":1,"result":{"decision":"decline"}}`+"\n", r.heard())

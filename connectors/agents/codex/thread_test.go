@@ -14,7 +14,7 @@ import (
 
 // A request's project, which decides the rules that apply, is the directory of the thread,
 // which its client chose. It is never the directory of the command, which the model chose.
-func TestTheProjectIsTheThreads(t *testing.T) {
+func TestTheProjectIsTheThreadsDirectory(t *testing.T) {
 	elsewhere := strings.NewReplacer(`"cwd":"/p/deep"`, `"cwd":"/tmp/x"`).Replace
 	for name, c := range map[string]struct {
 		says, thread, project string

@@ -26,7 +26,7 @@ func run(t *testing.T, dir, settings string) *embed.Nod {
 	return n
 }
 
-func TestNobodyMayApprove(t *testing.T) {
+func TestDoctorReportsThatNoApproverIsSet(t *testing.T) {
 	dir := t.TempDir()
 	run(t, dir, `{"approvers":{"people":[]}}`)
 	found := throughBus(t.Context(), options(dir))

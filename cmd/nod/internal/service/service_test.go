@@ -193,7 +193,7 @@ func TestLaunchdLife(t *testing.T) {
 }
 
 // Install retries if launchd refuses the agent because the old one is still ending.
-func TestLaunchdIsAskedAgain(t *testing.T) {
+func TestInstallRetriesIfLaunchdRefuses(t *testing.T) {
 	m := newMachine(t)
 	m.tool("launchctl", `[ "$1" = bootstrap ] && [ ! -e "$0.ended" ] && { : >"$0.ended"; echo 'Bootstrap failed: 5: Input/output error'; exit 5; }; exit 0`)
 	manager, err := service.New("darwin")
