@@ -39,7 +39,7 @@ func gates(t *testing.T, host hook.Host, path string) map[string]string {
 // At the events at which the host runs a call if its hook fails, the command of a hook
 // that is killed or missing exits with code 2 and writes a message to stderr. The output
 // of a working hook passes unchanged.
-func TestAGoneHookBlocks(t *testing.T) {
+func TestAKilledOrMissingHookBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		program, stdout string
 		exit            int
@@ -80,7 +80,7 @@ func TestAGoneHookBlocks(t *testing.T) {
 
 // Installing updates a hook of an earlier version, which has no orBlock, and uninstalling
 // removes it.
-func TestAnOldGateIsBroughtUpToDate(t *testing.T) {
+func TestInstallUpdatesAHookOfAnEarlierVersion(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		path := filepath.Join(t.TempDir(), "settings.json")
 		installedFor(t, host, path, hook.InstallOptions{Strict: true})

@@ -24,9 +24,9 @@ const (
 	deferred = `{"isSidechain":false,"attachment":{"type":"hook_deferred_tool","toolUseID":"t1","toolName":"Bash","hookEvent":"PreToolUse"},"type":"attachment"}` + "\n"
 )
 
-// TestDefer: the hook replies "defer" only if Claude Code is certain to repeat the call.
+// TestTheHookDefersOnlyCallsThatTheHostRepeats: the hook replies "defer" only if Claude Code is certain to repeat the call.
 // Otherwise Claude Code would ignore the reply and apply its own rules.
-func TestDefer(t *testing.T) {
+func TestTheHookDefersOnlyCallsThatTheHostRepeats(t *testing.T) {
 	inTurn := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH","prompt_id":"p1"}`
 	again := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH"}`
 	const never = time.Hour - 30*time.Second
@@ -88,9 +88,9 @@ func TestDefer(t *testing.T) {
 	}
 }
 
-// TestDeferLooksTwice: Claude Code writes the calls of a message one after another,
+// TestDeferReadsTheTranscriptTwice: Claude Code writes the calls of a message one after another,
 // so a second read may show more of them.
-func TestDeferLooksTwice(t *testing.T) {
+func TestDeferReadsTheTranscriptTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "transcript.jsonl")
 	write := func(text string) { assert.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	call := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"` + path + `","prompt_id":"p1"}`

@@ -45,7 +45,7 @@ func TestProjectStaysWhereTheHostWasStarted(t *testing.T) {
 	}
 }
 
-func TestWithoutToolUseIDEveryAskingIsItsOwn(t *testing.T) {
+func TestCallsWithoutAToolUseIDAreSeparateRequests(t *testing.T) {
 	ask := func() *schemas.Request {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
 		run(t, t.Context(), strings.NewReader(permissionCall), nod.connect, hook.Options{})
@@ -85,7 +85,7 @@ func TestSuggestionsThatCannotBeOffered(t *testing.T) {
 	}
 }
 
-func TestRuleRemembersNoMoreThanItsNameSays(t *testing.T) {
+func TestAnAlwaysOptionAddsOnlyTheRulesItNames(t *testing.T) {
 	stdin := strings.TrimSuffix(permissionCall, "}") + `,"permission_suggestions":[{"type":"addRules","behavior":"allow","destination":"userSettings",` +
 		`"rules":[{"toolName":"Bash"},{"toolName":"Read","ruleContent":"//a/**"}],"directories":["/"],"mode":"bypassPermissions"}]}`
 	nod := &fakeNod{t: t, ask: func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {

@@ -38,7 +38,7 @@ func TestInspectFindsWhatInstallWrote(t *testing.T) {
 
 // Inspect does not return other programs' hooks, but counts them in the positions of nod's
 // hooks.
-func TestInspectAmongOthers(t *testing.T) {
+func TestInspectSkipsHooksOfOtherPrograms(t *testing.T) {
 	path := settings(t, `{"disableAllHooks":true,"hooks":{"PermissionRequest":[7,{"matcher":"x","hooks":[{"command":"log.sh"}]},
 		{"hooks":[3,{"command":"nod hook codex"},{"command":"nod hook claude-code"}]}],"Stop":[{"hooks":[{"command":"nod hook claude-code"}]}]}}`)
 	found, err := hook.Inspect(hook.ClaudeCode(), hook.InstallOptions{Settings: path})

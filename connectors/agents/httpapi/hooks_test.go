@@ -91,7 +91,7 @@ func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 
 // If no approver answers within the host's timeout, the call is denied for now and the request
 // stays pending. A later approval then allows the same call.
-func TestAHookThatCanWaitNoLonger(t *testing.T) {
+func TestACallIsDeniedAtItsHostsTimeout(t *testing.T) {
 	r := start(t)
 	v := r.verdict(r.does("POST", hookPath+"?host_timeout=1s", event("PreToolUse", "S")))
 	r.Equal("deny", v.permission)
@@ -189,7 +189,7 @@ func TestAHookThatIsRefused(t *testing.T) {
 }
 
 // A hook call whose body does not arrive in time is blocked.
-func TestAHooksSlowBody(t *testing.T) {
+func TestAHookCallWithASlowBodyIsBlocked(t *testing.T) {
 	r := fake(t, func(o *httpapi.Options) { o.BodyWithin = 1 })
 	host := strings.TrimPrefix(r.api.URL(), "http://")
 	conn, err := net.Dial("tcp", host)

@@ -18,7 +18,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-func TestStoppingAnswersWhoWaits(t *testing.T) {
+func TestStoppingAnswersWaitingCallers(t *testing.T) {
 	reached := make(chan struct{})
 	r := fake(t, before(scriptedNod{await: func(ctx context.Context) (*schemas.Decision, error) {
 		close(reached)
@@ -38,7 +38,7 @@ func TestStoppingAnswersWhoWaits(t *testing.T) {
 
 // The server refuses a request whose body does not arrive within BodyWithin. A caller may wait
 // longer than that for a decision.
-func TestASlowBody(t *testing.T) {
+func TestARequestWithASlowBodyIsRefused(t *testing.T) {
 	const slow = 300 * time.Millisecond
 	r := fake(t, func(o *httpapi.Options) {
 		o.BodyWithin = slow

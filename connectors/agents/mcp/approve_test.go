@@ -61,7 +61,7 @@ func TestApprove(t *testing.T) {
 }
 
 // The request that approve sends to nod has these fields.
-func TestWhatNodIsAsked(t *testing.T) {
+func TestApproveSendsACompleteRequest(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app"}), ways()[0], nil)
 	got, _ := calls(t, c, "approve", use("Yes", `{"command":"make","cwd":"/etc"}`, "toolu_1"))

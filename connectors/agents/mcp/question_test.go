@@ -45,7 +45,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 }
 
 // approve denies a call with questions unless a person answers all of them.
-func TestAQuestionWithoutAnAnswerIsNone(t *testing.T) {
+func TestApproveDeniesQuestionsWithoutAllAnswers(t *testing.T) {
 	const two = `{"questions":[{"question":"Which?","options":[{"label":"x"}]},{"question":"How?","multiSelect":true}]}`
 	said := schemas.Decision{Outcome: schemas.Allowed, OptionID: "own_words", OptionKind: schemas.AllowOnce, Message: "slowly", By: schemas.By{Kind: schemas.ByHuman}}
 	with := func(change func(*schemas.Decision)) schemas.Decision {

@@ -18,7 +18,7 @@ import (
 
 var release = part{"bash", "running", `{"command":"make release","description":"Releases"}`}
 
-func TestWhatAPersonAnswersIsReplied(t *testing.T) {
+func TestOpenCodeGetsThePersonsAnswer(t *testing.T) {
 	always := nodtest.Answer{Kind: schemas.AllowAlways}
 	edited := nodtest.Answer{Kind: schemas.AllowOnce, Input: []byte(`{"command":"make check","cwd":"/p"}`)}
 	for name, c := range map[string]struct {
@@ -79,7 +79,7 @@ func TestRulesAnswer(t *testing.T) {
 
 // A person is asked if nod cannot know which call would run. No rule allows an MCP server's
 // tool because it has the name of a known tool, or a call without a usable input.
-func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
+func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 	for name, c := range map[string]struct {
 		permission string
 		part       *part
@@ -112,7 +112,7 @@ func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
 
 // If OpenCode no longer waits for a permission, the connector withdraws its request, with
 // a reason.
-func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
+func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 	about := map[string]any{"sessionID": "ses_1"}
 	for name, c := range map[string]struct {
 		happens func(f *fakeOpenCode)
@@ -148,7 +148,7 @@ func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 
 // If OpenCode refuses a reply that comes too late, the connector goes on and answers the
 // next permission.
-func TestALateReplyIsRefusedThere(t *testing.T) {
+func TestTheConnectorGoesOnAfterARefusedReply(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
 	r.run()
@@ -164,7 +164,7 @@ func TestALateReplyIsRefusedThere(t *testing.T) {
 }
 
 // If OpenCode fails to accept a reply, the connector repeats the reply.
-func TestAReplyIsRepeated(t *testing.T) {
+func TestAFailedReplyIsRepeated(t *testing.T) {
 	f := newFake(t)
 	f.failReply = 1
 	r := newRig(t, f)
@@ -178,7 +178,7 @@ func TestAReplyIsRepeated(t *testing.T) {
 
 // When it connects, the connector sends nod requests for the permissions that are already
 // pending, except for the permission of a call that has ended.
-func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
+func TestPendingPermissionsAreReadOnConnecting(t *testing.T) {
 	f := newFake(t)
 	f.runs("msg_1", release)
 	f.runs("msg_2", part{"bash", "error", `{"command":"make release"}`})
@@ -198,7 +198,7 @@ func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
 
 // If OpenCode cannot list its pending permissions, and also sends broken events, the
 // connector still sends nod the permissions of valid events.
-func TestAListThatFailsKeepsNothingFromBeingAsked(t *testing.T) {
+func TestNewPermissionsAreAskedAlthoughTheListFails(t *testing.T) {
 	f := newFake(t)
 	f.noList = true
 	r := newRig(t, f)
@@ -272,7 +272,7 @@ func TestASubagentAsksInItsSession(t *testing.T) {
 }
 
 // If nod refuses a request, the connector rejects the permission with nod's message.
-func TestWhatNodRefusesIsRejected(t *testing.T) {
+func TestAPermissionThatNodRefusesIsRejected(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
 	r.run()
@@ -281,7 +281,7 @@ func TestWhatNodRefusesIsRejected(t *testing.T) {
 	assert.Contains(t, f.replied(), "per_1 reject nod refused the call: ")
 }
 
-func TestAddressesThatCannotBeMeant(t *testing.T) {
+func TestInvalidAddressesAreRefused(t *testing.T) {
 	for _, bad := range []string{"127.0.0.1:4096", "ftp://x", "http://", "http://u:p@x", "http://x?y=1", "http://x#y", "::"} {
 		err := opencode.Run(t.Context(), nil, opencode.Options{URL: bad})
 		assert.EqualError(t, err, "OpenCode's address is not a URL such as http://127.0.0.1:4096", bad)
@@ -289,7 +289,7 @@ func TestAddressesThatCannotBeMeant(t *testing.T) {
 }
 
 // The connector does not follow a program on the port that is not OpenCode, nor a redirect.
-func TestAnotherProgramIsNotFollowed(t *testing.T) {
+func TestAServerThatIsNotOpenCodeIsNotFollowed(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
 		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) },
