@@ -82,7 +82,7 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 
 // Keys are inert for a moment after their effect has changed, and for as long as keys
 // keep coming.
-func TestKeysRestAfterAChange(t *testing.T) {
+func TestKeysAreInertAfterAChange(t *testing.T) {
 	r := newRig(t, 100, 50)
 	for range 20 {
 		r.types("y") // typed ahead of the first request
@@ -124,7 +124,7 @@ func TestKeysRestAfterAChange(t *testing.T) {
 }
 
 // After an answer the selection stays, so the same key does not answer the next request.
-func TestTheNextRequestIsNotUnderTheSameKey(t *testing.T) {
+func TestARepeatedKeyDoesNotAnswerTheNextRequest(t *testing.T) {
 	r := newRig(t, 100, 60)
 	for n := range 3 {
 		r.asks(runs(numbered(n), "ls "+numbered(n)))
@@ -153,7 +153,7 @@ func TestPastingDecidesNothing(t *testing.T) {
 
 // A decision that was made elsewhere is shown at once, in every view, and the answering
 // keys disappear.
-func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
+func TestADecisionMadeElsewhereIsShownAtOnce(t *testing.T) {
 	for name, keys := range map[string][]string{
 		"list": nil, "full": {"v"}, "rule": {"s"}, "full and rule": {"v", "s"}, "reason": {"r", "y"}, "reason over full": {"v", "r", "y"},
 	} {
@@ -186,7 +186,7 @@ func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 }
 
 // Success is shown only if nod confirmed it; otherwise the actual outcome is shown.
-func TestWhatBecameOfAnAnswer(t *testing.T) {
+func TestTheConfirmedOutcomeOfAnAnswerIsShown(t *testing.T) {
 	t.Run("on its way", func(t *testing.T) {
 		r := newRig(t, 100, 50)
 		r.asks(runs("1", "ls"))
@@ -229,7 +229,7 @@ func TestWhatBecameOfAnAnswer(t *testing.T) {
 }
 
 // While nod is away nothing can be allowed; afterwards the screen catches up.
-func TestNodIsAwayAndBack(t *testing.T) {
+func TestNothingCanBeAllowedDuringAnOutage(t *testing.T) {
 	r := newRig(t, 100, 50)
 	first, second, third := r.asks(runs("1", "ls")), r.asks(runs("2", "ls -l")), r.asks(runs("3", "ls -a"))
 	r.rests()
@@ -254,7 +254,7 @@ func TestNodIsAwayAndBack(t *testing.T) {
 }
 
 // A request that nod no longer keeps disappears from the list.
-func TestWhatIsGoneLeaves(t *testing.T) {
+func TestADeletedRequestLeavesTheList(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := r.asks(runs("1", "ls"))
 	r.presses("v")
@@ -267,7 +267,7 @@ func TestWhatIsGoneLeaves(t *testing.T) {
 
 // The countdown runs on the broker's clock. A request past its deadline cannot be
 // allowed, even before nod sends its end.
-func TestTheCountdownIsTheBrokers(t *testing.T) {
+func TestTheCountdownUsesTheBrokersClock(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.desk.now = func() time.Time { return r.at.Add(58 * time.Minute) } // this machine's clock is behind
 	r.asks(runs("1", "ls"))

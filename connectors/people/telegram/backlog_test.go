@@ -8,7 +8,7 @@ import (
 )
 
 // Expiries are held back until nod knows that it has received all updates that waited.
-func TestTheBacklogHoldsExpiries(t *testing.T) {
+func TestExpiriesWaitUntilTheBacklogIsRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after func(*backlog) // run before and after Telegram reports that no update waits
 		holds         bool
@@ -40,7 +40,7 @@ func TestTheBacklogHoldsExpiries(t *testing.T) {
 }
 
 // An expiry is held back for at most holdFor, unless Telegram cannot be reached.
-func TestTheBacklogHoldsNothingForEver(t *testing.T) {
+func TestExpiriesWaitForTheBacklogForALimitedTime(t *testing.T) {
 	b := newBacklog()
 	for range 10 {
 		assert.True(t, b.holdsExpiry())

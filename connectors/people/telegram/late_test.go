@@ -51,7 +51,7 @@ func (w *world) awaits() bool { return w.Calls("getUpdates") == 2 && w.Polling()
 
 // A press from the time when nod was away is handled before an expiry is shown. This
 // holds for polling and for a webhook.
-func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
+func TestEarlierTapsAreHandledBeforeALateExpiryIsShown(t *testing.T) {
 	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.useWebhook() }} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -73,7 +73,7 @@ func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 // A poll that was open while the machine slept receives nothing any more. nod aborts it when
 // the machine wakes, and handles presses from the time of the sleep before it shows an
 // expiry.
-func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
+func TestTapsDuringASleepAreHandledBeforeAnExpiryIsShown(t *testing.T) {
 	for _, slept := range []time.Duration{10 * time.Second, 8 * time.Hour} {
 		t.Run(slept.String(), func(t *testing.T) {
 			w := newWorld(t)
@@ -97,7 +97,7 @@ func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 
 // While Telegram cannot be reached, an expiry is held back, however long this takes. It is
 // shown once nod has received the updates that Telegram holds.
-func TestALateDeadlineWaitsOutAnOutage(t *testing.T) {
+func TestALateExpiryIsHeldBackDuringAnOutage(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	announce := w.expires(m)
@@ -125,7 +125,7 @@ func (w *world) afterRun(announce func() error) (err error) {
 
 // If nod receives updates and cannot handle them, expiries are shown after holdFor
 // nevertheless.
-func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
+func TestALateExpiryIsHeldBackForALimitedTime(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	announce := w.expires(m)
@@ -142,7 +142,7 @@ func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
 
 // A worker that does not receive updates does not hold expiries back, because another
 // worker receives them.
-func TestALateDeadlineDoesNotWaitForAnotherReceiver(t *testing.T) {
+func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
 	for name, other := range map[string]func(*world) (end func()){
 		"a poller": func(w *world) func() {
 			ended := w.runs()

@@ -81,7 +81,7 @@ func TestAWebhookConfirmsNothingBeforeNodTookIt(t *testing.T) {
 }
 
 // A call without the right secret is refused before its body is read.
-func TestWhoKnowsNoSecretIsNotHeard(t *testing.T) {
+func TestAWebhookCallWithoutTheSecretIsRefused(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	target := w.useWebhook()

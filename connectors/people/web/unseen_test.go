@@ -53,7 +53,7 @@ type onPage struct {
 
 // Even in the smallest window, nothing lasting can be allowed unless the page shows
 // the rule, the place and the end beside the button.
-func TestNothingLastsUnseen(t *testing.T) {
+func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
 	t.Parallel() // most of its time it waits until buttons are active
 	r, nod := startStandIn(t)
 	p := r.visits("ann", 360, 640)
