@@ -193,7 +193,7 @@ func TestAMigrationThatWasInterrupted(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsDataFromBeingOpened(t *testing.T) {
+func TestUnusableDataIsNotOpened(t *testing.T) {
 	if u, err := user.Current(); err == nil && u.Uid != "0" {
 		dir := lived(t)
 		require.NoError(t, os.Chmod(dir, 0o500))

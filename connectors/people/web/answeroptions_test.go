@@ -92,7 +92,7 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 
 // With the box for identical requests, one answer decides all requests with the same text.
 // Different requests stay pending, and so do those that arrive after the dialog opened.
-func TestIdenticalRequestsAreAnsweredAlike(t *testing.T) {
+func TestOneAnswerDecidesIdenticalRequests(t *testing.T) {
 	r := start(t)
 	r.submits(shell("S", "one", "npm test"))
 	two := r.submits(shell("T", "two", "npm test"))
@@ -145,7 +145,7 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 }
 
 // If a request expires while its dialog is open, the outcome replaces its buttons.
-func TestExpiryWhileLooking(t *testing.T) {
+func TestAnExpiryReplacesTheButtonsOfAnOpenDialog(t *testing.T) {
 	t.Parallel() // it waits for a deadline, and other tests can run meanwhile
 	r := start(t)
 	p := r.visits("ann", 1024, 768)

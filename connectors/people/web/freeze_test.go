@@ -38,7 +38,7 @@ func TestFreezeOnThePage(t *testing.T) {
 }
 
 // A session's page can freeze that session or its agent alone.
-func TestTheBrakeOfOneSession(t *testing.T) {
+func TestASessionsPageFreezesItsSessionOrAgent(t *testing.T) {
 	r := start(t)
 	mine, other := r.asks("S", "one", `{}`), r.asks("T", "two", `{}`)
 	p := r.visits("ann", 1024, 768)

@@ -103,7 +103,7 @@ func TestOtherSitesAndHostsAreTurnedAway(t *testing.T) {
 	r.NotRegexp(`<script[^>]*>[^<]|\son\w+=|<style`, page.body, "nothing inline")
 }
 
-func TestTooMuchIsRefused(t *testing.T) {
+func TestOversizedAndTooManyLoginsAreRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	r.Equal(http.StatusBadRequest, r.does("POST", "/login", `{"token":"`+strings.Repeat("x", 1<<20)+`"}`).status)
@@ -155,7 +155,7 @@ func TestAnotherPortIfTheRequestedOneIsInUse(t *testing.T) {
 	require.NoError(t, s.Stop(t.Context()))
 }
 
-func TestTheKeyIsTheOwnersAlone(t *testing.T) {
+func TestOnlyTheOwnerCanReadTheKeyFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := web.Link(dir, "", "ann")
