@@ -51,7 +51,7 @@ func yolos() []yolo {
 
 // If a hook is killed while it waits, the host does not run the call, and the hook's request is
 // withdrawn. The host does not run the call either if the hook's program is missing.
-func TestAGoneHookLetsNothingRun(t *testing.T) {
+func TestNoCallRunsIfItsHookIsKilledOrMissing(t *testing.T) {
 	for how, gone := range map[string]func(x *machine, c *exec.Cmd) *agent{
 		"killed": func(x *machine, c *exec.Cmd) *agent {
 			a := x.starts(c)

@@ -81,7 +81,7 @@ func TestAnotherMachineJoins(t *testing.T) {
 	require.Contains(t, stderr, "certificate")
 }
 
-func TestInvitationsThatDoNotWork(t *testing.T) {
+func TestInvalidInvitationsAreRefused(t *testing.T) {
 	t.Parallel()
 	here, there := rig.NewMachine(t), rig.NewMachine(t)
 	join, _ := invites(here, "devbox")

@@ -189,7 +189,7 @@ func TestWhyNodDoesNotStart(t *testing.T) {
 
 // nod engine prints that it waits for its NATS server. A signal stops it, and it prints that
 // too.
-func TestARoleThatWaitsSaysSo(t *testing.T) {
+func TestAnEnginePrintsThatItWaitsForItsServer(t *testing.T) {
 	t.Parallel()
 	c := rig.NewMachine(t).Command("engine", "--nats-url", "nats://127.0.0.1:1")
 	stderr, err := c.StderrPipe()
@@ -208,7 +208,7 @@ func TestARoleThatWaitsSaysSo(t *testing.T) {
 }
 
 // If a flag names the data directory, nod up prints that other commands need the flag too.
-func TestUpSaysWhatOtherCommandsNeed(t *testing.T) {
+func TestUpNamesTheFlagThatOtherCommandsNeed(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.Up = m.Command("up", "-q", "--listen", "127.0.0.1:0", "--http", "off", "--data", t.TempDir())

@@ -102,7 +102,7 @@ func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 
 // A host reports that a call ran, and of two identical calls one was allowed and one denied. No
 // aftermath is stored, because the report does not show which of them ran.
-func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
+func TestAnAmbiguousReportStoresNoAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -118,7 +118,7 @@ func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
 // If a call runs while its request is pending, the request is withdrawn and gets the aftermath
 // that the call ran. If the host only goes on without the call, the request is withdrawn and
 // gets no aftermath.
-func TestACallThatRanWhileItWasOpen(t *testing.T) {
+func TestACallThatRanWhilePendingIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -167,7 +167,7 @@ func TestACallThatNeverRan(t *testing.T) {
 
 // When the turn of an agent program ends, the program's pending requests are withdrawn. Other
 // programs' requests in the session stay.
-func TestWhatAnAgentProgramHasPassedIsWithdrawn(t *testing.T) {
+func TestTheEndOfATurnWithdrawsItsProgramsRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -194,7 +194,7 @@ func (h *hooked) killed() {
 // If the hook of any host is killed while it waits, its request is withdrawn. If the request was
 // allowed and the hook is killed before it receives the decision, the request gets the aftermath
 // that the call never ran.
-func TestAHookThatIsKilled(t *testing.T) {
+func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()

@@ -93,7 +93,7 @@ func (h *hooked) isDenied(reason, stderr string) {
 }
 
 // gates has every event for which a host in hook.Hosts waits, and no other event.
-func TestTheTableOfGatesIsWhole(t *testing.T) {
+func TestTheTableHoldsEveryEventOfEachHost(t *testing.T) {
 	known := gates()
 	for _, host := range hook.Hosts() {
 		for _, event := range append(host.Setup.Events, host.Setup.Strict...) {
@@ -107,7 +107,7 @@ func TestTheTableOfGatesIsWhole(t *testing.T) {
 // Each host gets the right output from its hook in these cases: a person allows the call by a
 // lasting rule; the deadline comes before the answer, and the call is made again; the hook gets
 // SIGTERM; nod restarts while the hook waits.
-func TestWhatEveryHostHears(t *testing.T) {
+func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
