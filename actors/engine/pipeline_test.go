@@ -265,7 +265,7 @@ func TestStageDenial(t *testing.T) {
 	b.Equal(goOn, b.runs("denial").outcome, "it has expired")
 }
 
-// TestAnApprovalIsUsedByOne tests, with a store, that an approval allows only one call.
+// TestAnApprovalAllowsOneOfManyCalls tests, with a store, that an approval allows only one call.
 func TestStageApproval(t *testing.T) {
 	b := newStageBench(t, stageSettings, "unheard-of x")
 	b.Equal(goOn, b.runs("approval").outcome)

@@ -26,7 +26,7 @@ func timeouts(connected, disconnected, voice int) string {
 // The timeout of a request depends on its kind, its session and the input lock at the moment
 // when it is sent. Each case is tested with the default settings, with timeouts in the
 // settings, and with the environment variable.
-func TestTheTierIsThatOfTheMomentOfAsking(t *testing.T) {
+func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {
 		return func(r *schemas.Request) {
@@ -180,7 +180,7 @@ func TestTheInputLock(t *testing.T) {
 
 // An input lock shortens no deadline of a request that its holder may not decide. A person
 // who may decide nothing in a session is refused its lock.
-func TestTheLockOfWhoMayNotDecideShortensNothing(t *testing.T) {
+func TestALockOfANonApproverShortensNoDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt }) // Bob may decide for the agent ada only, in /srv/shop, up to medium risk
 	ada, ben, bob := env.Agent("ada"), env.Agent("ben"), env.Bob()
@@ -202,7 +202,7 @@ func TestTheLockOfWhoMayNotDecideShortensNothing(t *testing.T) {
 	env.Equal(schemas.TierDisconnected, tier(ben, "early", "1", "/srv/shop"))
 }
 
-func TestTheLockHasOneHolderWhoeverAsksAtOnce(t *testing.T) {
+func TestConcurrentLocksOfASessionHaveOneHolder(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	people := []*rig.Person{env.Ann(), env.Bob()}
@@ -232,7 +232,7 @@ func TestTheLockHasOneHolderWhoeverAsksAtOnce(t *testing.T) {
 }
 
 // The broker ends a lease that is not renewed, even while no engine runs.
-func TestTheBrokerEndsALease(t *testing.T) {
+func TestTheBrokerEndsALeaseThatIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	o := engine.Options{Lease: 6 * time.Second}
 	env := rig.Start(t, func(s *rig.Setup) { s.Engine = o })

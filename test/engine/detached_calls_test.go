@@ -71,7 +71,7 @@ func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 
 // A call is allowed after its agent has stopped waiting, and before the agent's detach
 // reaches nod: the approval lets the same call through once, like one after the detach.
-func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
+func TestAnAllowBeforeADetachLeavesAnApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
@@ -96,7 +96,7 @@ func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
 }
 
 // If a detached call is asked again while it is pending, the new request joins it.
-func TestAskingAgainTakesThePlaceOfADetachedCall(t *testing.T) {
+func TestAnIdenticalCallJoinsADetachedCall(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
@@ -111,7 +111,7 @@ func TestAskingAgainTakesThePlaceOfADetachedCall(t *testing.T) {
 
 // Many identical requests are sent at once when there is one approval: exactly one of them
 // is allowed by it.
-func TestAnApprovalIsUsedByOne(t *testing.T) {
+func TestAnApprovalAllowsOneOfManyCalls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada := env.Agent("ada")
@@ -150,7 +150,7 @@ func TestADeniedOrRevokedDetachedCallLeavesNoApproval(t *testing.T) {
 
 // A host reports that it has gone on: the matching requests about which it also asked its
 // own user are withdrawn, and no other request.
-func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
+func TestAHostThatGoesOnWithdrawsItsRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -190,7 +190,7 @@ func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 
 // An agent still waits for a detached request whose approval another request has used: it
 // gets CONFLICT, and stops waiting.
-func TestAnApprovalThatAnotherUsedIsNotWaitedFor(t *testing.T) {
+func TestAWaitEndsIfAnotherCallUsesTheApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()

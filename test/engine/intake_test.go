@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-func TestRequestsOfOneSessionNeverTouchEachOther(t *testing.T) {
+func TestConcurrentRequestsOfASessionAreIndependent(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann, bob := env.Agent("ada"), env.Ann(), env.Bob()
@@ -114,7 +114,7 @@ func TestARefusedAnswerChangesNothing(t *testing.T) {
 	env.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}, ann.Allows(q).By)
 }
 
-func TestASessionBelongsToWhoFirstAsksInIt(t *testing.T) {
+func TestAnotherAgentsSessionIsNotFound(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ben := env.Agent("ada"), env.Agent("ben")
@@ -160,7 +160,7 @@ func TestARequestWithoutAnApproverIsUndeliverable(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "2"))
 }
 
-func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *testing.T) {
+func TestMalformedRequestsAreRefusedWithTheFieldsName(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	conn := env.Agent("ada").Conn
@@ -229,7 +229,7 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 
 // A request, valid or malformed, that names a reply subject outside the sender's own inbox
 // gets no reply there, because others could take the reply for a decision or a view.
-func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
+func TestRepliesGoOnlyToTheAgentsOwnInbox(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	heard := make(chan string, 100)
