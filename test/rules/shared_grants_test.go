@@ -80,7 +80,7 @@ func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 
 // An interrupted revoke takes effect for all grants shared from the revoked one, and the next
 // revoke completes it.
-func TestARevokeThatWasCutShortIsObeyedAndFinished(t *testing.T) {
+func TestAnInterruptedRevokeTakesEffectAndIsCompleted(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	ada := env.Agent("ada")
