@@ -14,7 +14,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// buckets are the streams of the buckets that TestOnlyTheLeaderServesReadsOfAReplicatedBucket replicates.
+// buckets are the streams of the buckets that TestOnlyTheLeaderServesReadsOfAReplicatedBucket
+// replicates.
 var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings"}
 
 // A bucket of one replica answers direct reads. With several replicas only the leader

@@ -155,8 +155,8 @@ func TestACPWithoutNod(t *testing.T) {
 	assert.Equal(t, 7, code)
 }
 
-// TestStoppingACPWithdrawsAndStopsTheAgent: when nod acp gets a signal or its editor dies, it stops its agent,
-// withdraws the request and exits.
+// TestStoppingACPWithdrawsAndStopsTheAgent: when nod acp gets a signal or its editor dies, it
+// stops its agent, withdraws the request and exits.
 func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -212,8 +212,8 @@ func TestAStrictInstallListsTheHostsAllowRules(t *testing.T) {
 	assert.Contains(t, stdout, "nod policy import claude-code --file "+path)
 }
 
-// TestServersOfNodAreInstalledAndUninstalled: nod install mcp and nod install acp add commands of
-// nod to a host's settings, and nod uninstall removes them.
+// TestServersOfNodAreInstalledAndUninstalled: nod install mcp and nod install acp add commands
+// of nod to a host's settings, and nod uninstall removes them.
 func TestServersOfNodAreInstalledAndUninstalled(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)

@@ -56,8 +56,8 @@ func TestCodexTrustIsShownAddedAndRemoved(t *testing.T) {
 	assert.Equal(t, "hooks = 7\n", says())
 }
 
-// TestInstallListsTheHostsAllowRules: if nod decides every call of a host, install lists the host's
-// own allow rules, from every file that the host reads. Rules from a project's files are
+// TestInstallListsTheHostsAllowRules: if nod decides every call of a host, install lists the
+// host's own allow rules, from every file that the host reads. Rules from a project's files are
 // offered for that project only.
 func TestInstallListsTheHostsAllowRules(t *testing.T) {
 	m := rig.NewMachine(t)

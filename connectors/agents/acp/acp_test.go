@@ -63,9 +63,9 @@ func TestDecisionsBecomeOptions(t *testing.T) {
 	}
 }
 
-// TestALastingOptionDoesNotReplaceAMissingOne: an agent that offers no denial of one call gets "cancelled",
-// never a permanent denial. An agent that offers no allow for one call does not get "always"
-// for a rule's allow.
+// TestALastingOptionDoesNotReplaceAMissingOne: an agent that offers no denial of one call gets
+// "cancelled", never a permanent denial. An agent that offers no allow for one call does not
+// get "always" for a rule's allow.
 func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.TimedOut, "", ""))
@@ -79,8 +79,8 @@ func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
 	r.ends()
 }
 
-// TestTheEditorIsAskedIfNodIsUnavailable: the editor asks its user if nod is unavailable, and in a race
-// after any failure, unless Deny is set. Otherwise a failure refuses the request.
+// TestTheEditorIsAskedIfNodIsUnavailable: the editor asks its user if nod is unavailable, and
+// in a race after any failure, unless Deny is set. Otherwise a failure refuses the request.
 func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
 	failing := func(err error) func(*fakeNod) acp.Connect {
@@ -127,7 +127,8 @@ func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
 	}
 }
 
-// TestTheSidecarConnectsAgainForTheNextRequest: after a failed connection, the sidecar connects for the next request.
+// TestTheSidecarConnectsAgainForTheNextRequest: after a failed connection, the sidecar connects
+// for the next request.
 func TestTheSidecarConnectsAgainForTheNextRequest(t *testing.T) {
 	nod, tries := newNod(t), 0
 	r := startWith(t, nod, func(context.Context) (acp.Nod, error) {
@@ -181,8 +182,8 @@ func TestAPanicRefuses(t *testing.T) {
 	assert.NotContains(t, r.log.String(), "make", "what was asked is not logged")
 }
 
-// TestARequestThatNodCannotShowGoesToTheEditor: a request that nod could not show in full goes to the editor
-// unchanged.
+// TestARequestThatNodCannotShowGoesToTheEditor: a request that nod could not show in full goes
+// to the editor unchanged.
 func TestARequestThatNodCannotShowGoesToTheEditor(t *testing.T) {
 	whole := request("1", "s", "make")
 	for name, line := range map[string]string{
@@ -216,9 +217,9 @@ func TestARequestThatNodCannotShowGoesToTheEditor(t *testing.T) {
 	}
 }
 
-// TestLongTextsAreShortened: a title that is too long is truncated, and is complete in the details. An
-// option with a name that is too long is not offered. A tool call's id that is too long is
-// hashed.
+// TestLongTextsAreShortened: a title that is too long is truncated, and is complete in the
+// details. An option with a name that is too long is not offered. A tool call's id that is too
+// long is hashed.
 func TestLongTextsAreShortened(t *testing.T) {
 	r := start(t, acp.Options{AgentName: "Mine"})
 	long := strings.Repeat("ü", 600)

@@ -304,8 +304,8 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	}
 }
 
-// TestClosingTheStreamDisconnectsItsSubscribers: when the stream is closed, it disconnects its subscribers and all
-// later ones with the status "going away".
+// TestClosingTheStreamDisconnectsItsSubscribers: when the stream is closed, it disconnects its
+// subscribers and all later ones with the status "going away".
 func TestClosingTheStreamDisconnectsItsSubscribers(t *testing.T) {
 	s := serve(t)
 	conn := s.subscribe(nil)

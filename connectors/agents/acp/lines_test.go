@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestNothingIsWrittenAfterAPartialLine: lineWriter writes nothing after a line without a line break.
+// TestNothingIsWrittenAfterAPartialLine: lineWriter writes nothing after a line without a line
+// break.
 func TestNothingIsWrittenAfterAPartialLine(t *testing.T) {
 	var out bytes.Buffer
 	w := lineWriter{w: &out}

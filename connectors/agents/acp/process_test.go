@@ -141,8 +141,8 @@ func TestAnAgentThatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// TestTheAgentsInputEndsWithTheEditorsOutput: when the editor's output ends, the agent's input ends. The
-// agent gets the editor's last line even if it has no line break.
+// TestTheAgentsInputEndsWithTheEditorsOutput: when the editor's output ends, the agent's input
+// ends. The agent gets the editor's last line even if it has no line break.
 func TestTheAgentsInputEndsWithTheEditorsOutput(t *testing.T) {
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	p.editor.says(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r")
@@ -164,8 +164,8 @@ func TestAnAgentThatDiesWhileItAsks(t *testing.T) {
 	assert.Equal(t, 7, <-p.exit)
 }
 
-// TestARequestIsWithdrawnIfTheEditorIsGone: the agent's request is withdrawn, and a later decision is not sent to
-// the agent.
+// TestARequestIsWithdrawnIfTheEditorIsGone: the agent's request is withdrawn, and a later
+// decision is not sent to the agent.
 func TestARequestIsWithdrawnIfTheEditorIsGone(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "hears", nod, acp.Options{})
@@ -188,8 +188,8 @@ func TestABrokenPipeToTheEditor(t *testing.T) {
 	assert.Zero(t, <-p.exit)
 }
 
-// TestStoppingWithdrawsRequestsAndEndsTheAgent: when ctx ends, pending requests are withdrawn, and the agent gets SIGTERM; an
-// agent that does not end is killed.
+// TestStoppingWithdrawsRequestsAndEndsTheAgent: when ctx ends, pending requests are withdrawn,
+// and the agent gets SIGTERM; an agent that does not end is killed.
 func TestStoppingWithdrawsRequestsAndEndsTheAgent(t *testing.T) {
 	for agent, exit := range map[string]int{"hears": 128 + int(syscall.SIGTERM), "stubborn": 128 + int(syscall.SIGKILL)} {
 		t.Run(agent, func(t *testing.T) {

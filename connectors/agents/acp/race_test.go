@@ -101,8 +101,8 @@ func TestALateEditorAnswerToAQuestionIsDropped(t *testing.T) {
 	}
 }
 
-// TestAnAnswerOfAnEditorThatWasNotAskedIsDropped: the sidecar drops the editor's answer to a request that the
-// editor was not shown.
+// TestAnAnswerOfAnEditorThatWasNotAskedIsDropped: the sidecar drops the editor's answer to a
+// request that the editor was not shown.
 func TestAnAnswerOfAnEditorThatWasNotAskedIsDropped(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "make"))
@@ -115,8 +115,8 @@ func TestAnAnswerOfAnEditorThatWasNotAskedIsDropped(t *testing.T) {
 	r.ends()
 }
 
-// TestTheAgentGetsExactlyOneAnswer: if nod, the editor and a cancelled turn answer at once, the agent
-// receives exactly one answer.
+// TestTheAgentGetsExactlyOneAnswer: if nod, the editor and a cancelled turn answer at once, the
+// agent receives exactly one answer.
 func TestTheAgentGetsExactlyOneAnswer(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
 	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // requests, and messages that close their prompts

@@ -24,8 +24,9 @@ const (
 	deferred = `{"isSidechain":false,"attachment":{"type":"hook_deferred_tool","toolUseID":"t1","toolName":"Bash","hookEvent":"PreToolUse"},"type":"attachment"}` + "\n"
 )
 
-// TestTheHookDefersOnlyCallsThatTheHostRepeats: the hook replies "defer" only if Claude Code is certain to repeat the call.
-// Otherwise Claude Code would ignore the reply and apply its own rules.
+// TestTheHookDefersOnlyCallsThatTheHostRepeats: the hook replies "defer" only if Claude Code is
+// certain to repeat the call. Otherwise Claude Code would ignore the reply and apply its own
+// rules.
 func TestTheHookDefersOnlyCallsThatTheHostRepeats(t *testing.T) {
 	inTurn := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH","prompt_id":"p1"}`
 	again := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH"}`

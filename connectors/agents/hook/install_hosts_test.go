@@ -48,8 +48,9 @@ func claudeSignals() string {
 	return signals("claude-code", "10", "PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd")
 }
 
-// TestInstallOmitsEventsThatAnOldHostRejects: an older Claude Code ignores the whole settings file,
-// also the user's own rules, if it holds an unknown event. Install then leaves the event out.
+// TestInstallOmitsEventsThatAnOldHostRejects: an older Claude Code ignores the whole settings
+// file, also the user's own rules, if it holds an unknown event. Install then leaves the event
+// out.
 func TestInstallOmitsEventsThatAnOldHostRejects(t *testing.T) {
 	const event = "PostToolUseFailure"
 	for version, known := range map[string]bool{"2.1.197": true, "2.1.329": true, "3.0.0": true, "2.1.9": false, "2.0.200": false, "": false, "new": false} {
@@ -137,8 +138,8 @@ func TestUninstallRestoresEachHostsFile(t *testing.T) {
 	}
 }
 
-// TestInstallUpdatesCopilotsHookInPlace: installing again updates nod's hook in place, keeps the fields
-// that the user added, and removes a second copy.
+// TestInstallUpdatesCopilotsHookInPlace: installing again updates nod's hook in place, keeps
+// the fields that the user added, and removes a second copy.
 func TestInstallUpdatesCopilotsHookInPlace(t *testing.T) {
 	const others = `{"type":"command","bash":"log.sh"}`
 	file := func(ours ...string) string {
