@@ -45,20 +45,20 @@ func TestAllows(t *testing.T) {
 		d    schemas.Decision
 		want bool
 	}{
-		"a person's choice":    {yes, true},
-		"a rule's, optionless": {with(func(d *schemas.Decision) { d.OptionID, d.OptionKind = "", "" }), true},
-		"nothing":              {schemas.Decision{}, false},
-		"no outcome":           {with(func(d *schemas.Decision) { d.Outcome = "" }), false},
-		"unknown outcome":      {with(func(d *schemas.Decision) { d.Outcome = "granted" }), false},
-		"denied":               {with(func(d *schemas.Decision) { d.Outcome = schemas.Denied }), false},
-		"timed out":            {with(func(d *schemas.Decision) { d.Outcome = schemas.TimedOut }), false},
-		"withdrawn":            {with(func(d *schemas.Decision) { d.Outcome = schemas.Withdrawn }), false},
-		"cancelled":            {with(func(d *schemas.Decision) { d.Outcome = schemas.Cancelled }), false},
-		"another request":      {with(func(d *schemas.Decision) { d.PendingID = "q" }), false},
-		"another session":      {with(func(d *schemas.Decision) { d.SessionID = "t" }), false},
-		"a rejecting option":   {with(func(d *schemas.Decision) { d.OptionID = "reject_once" }), false},
-		"a rejecting kind":     {with(func(d *schemas.Decision) { d.OptionKind = schemas.RejectAlways }), false},
-		"an unknown kind":      {with(func(d *schemas.Decision) { d.OptionKind = "maybe" }), false},
+		"a person's choice":                {yes, true},
+		"a rule's allow without an option": {with(func(d *schemas.Decision) { d.OptionID, d.OptionKind = "", "" }), true},
+		"nothing":                          {schemas.Decision{}, false},
+		"no outcome":                       {with(func(d *schemas.Decision) { d.Outcome = "" }), false},
+		"unknown outcome":                  {with(func(d *schemas.Decision) { d.Outcome = "granted" }), false},
+		"denied":                           {with(func(d *schemas.Decision) { d.Outcome = schemas.Denied }), false},
+		"timed out":                        {with(func(d *schemas.Decision) { d.Outcome = schemas.TimedOut }), false},
+		"withdrawn":                        {with(func(d *schemas.Decision) { d.Outcome = schemas.Withdrawn }), false},
+		"cancelled":                        {with(func(d *schemas.Decision) { d.Outcome = schemas.Cancelled }), false},
+		"another request":                  {with(func(d *schemas.Decision) { d.PendingID = "q" }), false},
+		"another session":                  {with(func(d *schemas.Decision) { d.SessionID = "t" }), false},
+		"a rejecting option":               {with(func(d *schemas.Decision) { d.OptionID = "reject_once" }), false},
+		"a rejecting kind":                 {with(func(d *schemas.Decision) { d.OptionKind = schemas.RejectAlways }), false},
+		"an unknown kind":                  {with(func(d *schemas.Decision) { d.OptionKind = "maybe" }), false},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, agents.Allows(r, c.d)) })
 	}

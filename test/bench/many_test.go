@@ -24,7 +24,7 @@ import (
 const many = 100_000
 
 // BenchmarkMany lists many pending requests and then denies them with a freeze. list-s is
-// the time to list all of them, session-s those of one session; told-s is the time until
+// the time to list all of them, session-s those of one session; freeze-ack-s is the time until
 // the freeze is acknowledged, freeze-s until no request is pending. One run takes minutes:
 //
 //	go test -run xxx -bench Many -benchtime 1x ./test/bench
@@ -61,8 +61,8 @@ func BenchmarkMany(b *testing.B) {
 		began = time.Now()
 		frozen, err := desk.Freeze(ctx, schemas.FreezeRequest{From: schemas.From{UserID: "ann"}})
 		require.NoError(b, err)
-		b.ReportMetric(time.Since(began).Seconds(), "told-s")
-		b.Log("denied when the freeze was told:", frozen.Denied)
+		b.ReportMetric(time.Since(began).Seconds(), "freeze-ack-s")
+		b.Log("denied when the freeze was acknowledged:", frozen.Denied)
 		for len(prompts) > 0 {
 			prompts, err = desk.Pending(ctx, schemas.Query{})
 			require.NoError(b, err)

@@ -168,14 +168,14 @@ func TestWhyNodDoesNotStart(t *testing.T) {
 		args []string
 		says string
 	}{
-		"a second one on the directory": {[]string{"up"}, "--data"},
+		"a second nod on the directory": {[]string{"up"}, "--data"},
 		"a directory that is a file":    {[]string{"up", "--data", file}, "--data"},
 		"an unreachable server":         {[]string{"up", "--nats-url", "nats://127.0.0.1:1"}, "--nats-url"},
 		"settings with a typing error":  {[]string{"up", "--data", t.TempDir(), "--settings", file}, "permisions"},
 		"an engine without servers":     {[]string{"engine"}, "--nats-url"},
-		"an address that is none":       {[]string{"up", "--listen", "here"}, "127.0.0.1"},
-		"an address that is not here":   {[]string{"up", "--data", t.TempDir(), "--listen", "192.0.2.1:4222"}, "nothing can listen on 192.0.2.1:4222"},
-		"a channel that is none":        {[]string{"pair", "pigeon"}, "there is telegram"},
+		"an invalid address":            {[]string{"up", "--listen", "here"}, "127.0.0.1"},
+		"an address of another machine": {[]string{"up", "--data", t.TempDir(), "--listen", "192.0.2.1:4222"}, "nothing can listen on 192.0.2.1:4222"},
+		"an unknown channel":            {[]string{"pair", "pigeon"}, "there is telegram"},
 		"a channel without a bot":       {[]string{"pair", "telegram"}, "connectors.telegram is not in the settings"},
 	} {
 		t.Run(name, func(t *testing.T) {

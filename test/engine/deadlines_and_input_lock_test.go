@@ -68,8 +68,8 @@ func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 				{"an override", func(s string) { env.Timeout(s, time.Hour); lock(schemas.ClientVoice)(s) }, nil, schemas.TierSession, time.Hour},
 				{"an override taken back", func(s string) { env.Timeout(s, time.Hour); env.Timeout(s, 0) }, nil, schemas.TierDisconnected, nod.disconnected},
 				{"a permission", lock("terminal"), permission(0), schemas.TierRequest, 15 * time.Minute},
-				{"a permission for so long", lock("terminal"), permission(3600), schemas.TierRequest, time.Hour},
-				{"a tool call's own wish", lock("terminal"), func(r *schemas.Request) { r.TimeoutSeconds = 3600 }, schemas.TierConnected, nod.connected},
+				{"a permission with its own timeout", lock("terminal"), permission(3600), schemas.TierRequest, time.Hour},
+				{"a tool call with its own timeout", lock("terminal"), func(r *schemas.Request) { r.TimeoutSeconds = 3600 }, schemas.TierConnected, nod.connected},
 				{"a question", nil, func(r *schemas.Request) { r.Kind, r.ToolName = schemas.KindQuestion, "" }, schemas.TierDisconnected, nod.disconnected},
 			} {
 				r := rig.Deploy(fmt.Sprint("S", i), "1")

@@ -201,14 +201,14 @@ func TestMalformedRequestsAreRefusedWithTheFieldsName(t *testing.T) {
 		"an option twice": {"S.1", with(func(r *schemas.Request) {
 			r.Options = append(schemas.DefaultOptions(), schemas.DefaultOptions()[0])
 		}), "options[2].option_id: "},
-		"an option unkind": {"S.1", raw(map[string]any{"options": []any{map[string]any{"option_id": "a", "name": "A", "kind": "maybe"}}}), "options[0].kind: "},
-		"too large":        {"S.1", with(func(r *schemas.Request) { r.Reason = strings.Repeat("<", schemas.MaxRequestBytes) }), "bytes long"},
-		"an id with a dot": {"S.1", raw(map[string]any{"pending_id": "a.b"}), "pending_id: "},
-		"no id":            {"S.1", raw(map[string]any{"session_id": ""}), "session_id: "},
-		"another subject":  {"S.2", raw(nil), "session_id, pending_id: "},
-		"a foreign one":    {"T.1", raw(nil), "session_id, pending_id: "},
-		"an ill-named one": {"S.%", raw(nil), "holds an id"},
-		"a long one":       {"S." + strings.Repeat("a", 129), raw(nil), "holds an id"},
+		"an option of an unknown kind": {"S.1", raw(map[string]any{"options": []any{map[string]any{"option_id": "a", "name": "A", "kind": "maybe"}}}), "options[0].kind: "},
+		"too large":                    {"S.1", with(func(r *schemas.Request) { r.Reason = strings.Repeat("<", schemas.MaxRequestBytes) }), "bytes long"},
+		"an id with a dot":             {"S.1", raw(map[string]any{"pending_id": "a.b"}), "pending_id: "},
+		"no id":                        {"S.1", raw(map[string]any{"session_id": ""}), "session_id: "},
+		"another subject":              {"S.2", raw(nil), "session_id, pending_id: "},
+		"another session's subject":    {"T.1", raw(nil), "session_id, pending_id: "},
+		"a subject without an id":      {"S.%", raw(nil), "holds an id"},
+		"a subject with a long id":     {"S." + strings.Repeat("a", 129), raw(nil), "holds an id"},
 	} {
 		err := conn.CallInto(env.Ctx, "nod.v1.request.ada."+c.subject, c.message, &schemas.Receipt{})
 		env.Contains(env.Refusal(err, schemas.CodeValidation).Message, c.field, name)

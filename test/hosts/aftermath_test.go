@@ -185,7 +185,7 @@ func TestTheEndOfATurnWithdrawsItsProgramsRequests(t *testing.T) {
 }
 
 // killed kills a hook process and waits for its end.
-func (h *hooked) killed() {
+func (h *hookRun) killed() {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Process.Kill())
 	_ = h.cmd.Wait() // fails, because the process was killed
@@ -207,7 +207,7 @@ func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 	for name, g := range gates() {
 		t.Run(name, func(t *testing.T) {
 			s := strings.ReplaceAll(name, " ", "-")
-			h := hooks(m, t, g, s, "1", "make 1", "1h")
+			h := startHook(m, t, g, s, "1", "make 1", "1h")
 			id := m.Pending(s)
 			h.killed()
 			require.Eventually(t, func() bool { return shown(id).Decision != nil }, rig.Patience, rig.Tick)
@@ -215,7 +215,7 @@ func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 			assert.Equal(t, "the agent's hook was stopped", shown(id).Decision.Message)
 			assert.Empty(t, shown(id).Aftermath)
 
-			h = hooks(m, t, g, s, "2", "make 2", "1h")
+			h = startHook(m, t, g, s, "2", "make 2", "1h")
 			id = m.Pending(s)
 			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // so that the hook does not receive the decision
 			_, stderr, code := m.Run("allow", id)

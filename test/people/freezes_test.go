@@ -251,9 +251,9 @@ func TestSettingsDoNotThaw(t *testing.T) {
 	_, err := env.Ann().Freeze(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
 	env.NoError(err)
 	for what, identities := range map[string]string{
-		"the last phone is gone": terminal,
-		"another one is let in":  terminal + `,` + phone + `,{"connector": "tg", "user_id": "8"}`,
-		"it is another one":      terminal + `,{"connector": "tg", "user_id": "8"}`,
+		"the last phone is removed": terminal,
+		"another phone is added":    terminal + `,` + phone + `,{"connector": "tg", "user_id": "8"}`,
+		"the phone is replaced":     terminal + `,{"connector": "tg", "user_id": "8"}`,
 	} {
 		_, err = env.Owner().ApplySettings(env.Ctx, with(identities))
 		env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "send /thaw on tg first", what)

@@ -29,23 +29,23 @@ func TestDecisionsBecomeOptions(t *testing.T) {
 		d    schemas.Decision
 		want string
 	}{
-		"yes":                        {person(schemas.Allowed, "yes", schemas.AllowOnce), "yes"},
-		"always":                     {person(schemas.Allowed, "always", schemas.AllowAlways), "always"},
-		"a rule's":                   {rule(person(schemas.Allowed, "yes", schemas.AllowOnce)), "yes"},
-		"a rule's, without option":   {rule(schemas.Decision{Outcome: schemas.Allowed}), "yes"},
-		"an edit by a person":        {edited, "no"},
-		"an edit by a rule":          {rule(edited), editor},
-		"an option not offered":      {person(schemas.Allowed, "other", schemas.AllowOnce), "no"},
-		"a rule's, not offered":      {rule(person(schemas.Allowed, "other", schemas.AllowOnce)), editor},
-		"allowed by a no":            {person(schemas.Allowed, "no", schemas.RejectOnce), "no"},
-		"allowed, of rejecting kind": {person(schemas.Allowed, "yes", schemas.RejectOnce), "no"},
-		"denied":                     {person(schemas.Denied, "no", schemas.RejectOnce), "no"},
-		"denied by a yes":            {person(schemas.Denied, "yes", schemas.AllowOnce), "no"},
-		"timed out":                  {person(schemas.TimedOut, "", ""), "no"},
-		"dismissed":                  {person(schemas.Cancelled, "", ""), ""},
-		"withdrawn elsewhere":        {person(schemas.Withdrawn, "", ""), ""},
-		"nothing":                    {schemas.Decision{}, "no"},
-		"an unknown outcome":         {person("granted", "yes", schemas.AllowOnce), "no"},
+		"yes":                                 {person(schemas.Allowed, "yes", schemas.AllowOnce), "yes"},
+		"always":                              {person(schemas.Allowed, "always", schemas.AllowAlways), "always"},
+		"a rule's":                            {rule(person(schemas.Allowed, "yes", schemas.AllowOnce)), "yes"},
+		"a rule's allow without an option":    {rule(schemas.Decision{Outcome: schemas.Allowed}), "yes"},
+		"an edit by a person":                 {edited, "no"},
+		"an edit by a rule":                   {rule(edited), editor},
+		"an option not offered":               {person(schemas.Allowed, "other", schemas.AllowOnce), "no"},
+		"a rule's option that is not offered": {rule(person(schemas.Allowed, "other", schemas.AllowOnce)), editor},
+		"allowed with a reject option":        {person(schemas.Allowed, "no", schemas.RejectOnce), "no"},
+		"allowed with a reject kind":          {person(schemas.Allowed, "yes", schemas.RejectOnce), "no"},
+		"denied":                              {person(schemas.Denied, "no", schemas.RejectOnce), "no"},
+		"denied with an allow option":         {person(schemas.Denied, "yes", schemas.AllowOnce), "no"},
+		"timed out":                           {person(schemas.TimedOut, "", ""), "no"},
+		"dismissed":                           {person(schemas.Cancelled, "", ""), ""},
+		"withdrawn elsewhere":                 {person(schemas.Withdrawn, "", ""), ""},
+		"nothing":                             {schemas.Decision{}, "no"},
+		"an unknown outcome":                  {person("granted", "yes", schemas.AllowOnce), "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, acp.Options{})
@@ -107,7 +107,7 @@ func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
 		"went away, deny":         {failing(down), acp.Options{Deny: true}, false, true},
 		"refused":                 {failing(schemas.Errorf(schemas.CodeValidation, "request: is too long")), acp.Options{}, false, false},
 		"refused, race":           {failing(schemas.Errorf(schemas.CodeForbidden, "no")), acp.Options{Race: true}, true, false},
-		"nobody to ask":           {failing(schemas.Errorf(schemas.CodeUndeliverable, "no approver")), acp.Options{}, false, false},
+		"no approver is set":      {failing(schemas.Errorf(schemas.CodeUndeliverable, "no approver")), acp.Options{}, false, false},
 		"the connection broke":    {failing(errors.New("connection reset")), acp.Options{}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -104,9 +104,9 @@ func TestAnAlwaysOptionAddsOnlyTheRulesItNames(t *testing.T) {
 // which stays pending, even if Ask ignores its context.
 func TestDeadline(t *testing.T) {
 	for name, c := range map[string]struct{ host, want time.Duration }{
-		"as installed":                {24 * time.Hour, 24*time.Hour - 30*time.Second},
-		"as a host that says nothing": {0, 30 * time.Second},
-		"shorter than the margin":     {20 * time.Second, 10 * time.Second},
+		"as installed":             {24 * time.Hour, 24*time.Hour - 30*time.Second},
+		"a host without a timeout": {0, 30 * time.Second},
+		"shorter than the margin":  {20 * time.Second, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

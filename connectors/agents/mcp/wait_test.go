@@ -199,7 +199,7 @@ func TestProgressKeepsALongWaitAlive(t *testing.T) {
 			})
 		}
 	}
-	t.Run("without signs", func(t *testing.T) {
+	t.Run("without progress", func(t *testing.T) {
 		t.Parallel()
 		n := watch(n.Client)
 		wires := &wires{idle: idle}

@@ -34,15 +34,15 @@ func TestKeysAnswer(t *testing.T) {
 		"n denies":                     {runs("1", "ls"), []string{"n"}, "reject_once", schemas.Answer{}},
 		"r denies and says why":        {runs("1", "ls"), []string{"r", "n", "o", "space", "y", "enter"}, "reject_once", schemas.Answer{Message: "no y"}},
 		"r without a reason":           {runs("1", "ls"), []string{"r", "space", "enter"}, "", schemas.Answer{}},
-		"r and a slip of the hand":     {runs("1", "ls"), []string{"r", "n", "x", "backspace", "o", "enter"}, "reject_once", schemas.Answer{Message: "no"}},
+		"r and a corrected reason":     {runs("1", "ls"), []string{"r", "n", "x", "backspace", "o", "enter"}, "reject_once", schemas.Answer{Message: "no"}},
 		"s shows a rule, y is for it":  {lasting, []string{"s", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession}},
 		"s and the next rule":          {lasting, []string{"s", "right", "right", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession, Reach: 1}},
 		"s and back":                   {lasting, []string{"s", "right", "left", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession}},
 		"s alone decides nothing":      {lasting, []string{"s", "s", "n", "r", "enter"}, "", schemas.Answer{}},
-		"s where nothing can last":     {runs("1", "rm -rf /"), []string{"s", "y"}, "allow_once", schemas.Answer{}},
+		"s without a rule":             {runs("1", "rm -rf /"), []string{"s", "y"}, "allow_once", schemas.Answer{}},
 		"v, and y after reading":       {runs("1", "ls"), []string{"v", "y"}, "allow_once", schemas.Answer{}},
 		"other options, one at a time": {colours, []string{"s", "right", "y"}, "never", schemas.Answer{}},
-		"the first of the others":      {colours, []string{"s", "y"}, "blue", schemas.Answer{}},
+		"the first of other options":   {colours, []string{"s", "y"}, "blue", schemas.Answer{}},
 		"esc from a rule":              {lasting, []string{"s", "esc"}, "", schemas.Answer{}},
 		"esc from a reason":            {runs("1", "ls"), []string{"r", "x", "esc"}, "", schemas.Answer{}},
 		"esc from the full text":       {runs("1", "ls"), []string{"v", "esc"}, "", schemas.Answer{}},
@@ -175,7 +175,7 @@ func TestADecisionMadeElsewhereIsShownAtOnce(t *testing.T) {
 			r.saysNot("n deny")
 		})
 	}
-	t.Run("out of sight", func(t *testing.T) {
+	t.Run("a request that is not selected", func(t *testing.T) {
 		r := newRig(t, 100, 50)
 		r.asks(runs("1", "ls"))
 		other := r.asks(runs("2", "make"))
@@ -187,7 +187,7 @@ func TestADecisionMadeElsewhereIsShownAtOnce(t *testing.T) {
 
 // Success is shown only if nod confirmed it; otherwise the actual outcome is shown.
 func TestTheConfirmedOutcomeOfAnAnswerIsShown(t *testing.T) {
-	t.Run("on its way", func(t *testing.T) {
+	t.Run("before the reply", func(t *testing.T) {
 		r := newRig(t, 100, 50)
 		r.asks(runs("1", "ls"))
 		r.rests()

@@ -61,12 +61,12 @@ func TestForgedSessionsAreRefused(t *testing.T) {
 	}
 	body, sum, _ := strings.Cut(session.Value, ".")
 	for name, change := range map[string]func(*http.Request){
-		"none":           func(*http.Request) {},
-		"empty":          forged(""),
-		"a link's":       forged(link),
-		"without a seal": forged(body + "."),
-		"another's seal": forged(body[:len(body)-4] + "AAAA." + sum),
-		"no base64":      forged("%%%.%%%"),
+		"none":                func(*http.Request) {},
+		"empty":               forged(""),
+		"a link's":            forged(link),
+		"without a signature": forged(body + "."),
+		"another's seal":      forged(body[:len(body)-4] + "AAAA." + sum),
+		"no base64":           forged("%%%.%%%"),
 	} {
 		r.Equal(http.StatusUnauthorized, r.does("GET", "/whoami", "", change).status, name)
 	}
