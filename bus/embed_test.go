@@ -100,7 +100,7 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 
 // Embed takes another port if the port is taken, but if the address is not this machine's,
 // no port can be right.
-func TestEmbedRefusesAnAddressThatIsNotHere(t *testing.T) {
+func TestEmbedRefusesAnAddressOfAnotherMachine(t *testing.T) {
 	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1", Port: 4222})
 	requireOneLine(t, err, "nothing can listen on 192.0.2.1:4222: ")
 	requireOneLine(t, err, ": name another address with --listen")

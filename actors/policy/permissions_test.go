@@ -141,7 +141,7 @@ func TestMissingResolvesLinksAndSkipsHeldPermissions(t *testing.T) {
 	assert.EqualError(t, err, "Path must not contain control characters.", "nobody can be shown such a target")
 }
 
-func TestApplyAddsAndTakesNothingAway(t *testing.T) {
+func TestApplyOnlyAddsPermissions(t *testing.T) {
 	before := schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a"}}
 	after := policy.Apply(before, parse(t, "@write:/out", "@read:/a/b", "@network")...)
 	assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a", "/out"}, WriteDirs: []string{"/out"}, Network: true}, after)

@@ -104,7 +104,7 @@ func killNine(t *testing.T, kills int) {
 
 // A nod ask that waits gets the decision even if nod gets kill -9 in the meantime and restarts
 // at another port.
-func TestAWaitingAskOutlivesTheRestart(t *testing.T) {
+func TestAWaitingAskOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
@@ -127,7 +127,7 @@ func TestAWaitingAskOutlivesTheRestart(t *testing.T) {
 }
 
 // If a deadline passes while nod does not run, the request times out as soon as nod runs again.
-func TestADeadlineThatPassedWhileNodWasAway(t *testing.T) {
+func TestADeadlineDuringAnOutageTimesTheRequestOut(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()

@@ -49,7 +49,7 @@ func TestActorsNamesEverySubject(t *testing.T) {
 
 // Every row of docs/reference/timeouts.md states the value that its constant has in the
 // code.
-func TestActorsTellsTheTimeouts(t *testing.T) {
+func TestTimeoutsInTheReferenceMatchTheCode(t *testing.T) {
 	page := rig.Document(t, "docs/reference/timeouts.md")
 	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| ([^|]+) \\| `([a-z/_]+\\.go)`: `([A-Za-z]+)` \\|$").FindAllStringSubmatch(page, -1)
 	require.Greater(t, len(rows), 60)

@@ -143,7 +143,7 @@ func TestAWithdrawalBeforeItsRequestEndsTheRequest(t *testing.T) {
 	env.Equal(d, *shown.Decision)
 }
 
-func TestTheSameIdWithOtherContentIsAConflict(t *testing.T) {
+func TestTheSameIDWithOtherContentIsAConflict(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")

@@ -92,7 +92,7 @@ func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 
 // A request is asked while an approver holds the input lock. The approver leaves and
 // comes back before the deadline: the request times out at its first deadline.
-func TestLeavingAndComingBackMovesNoDeadline(t *testing.T) {
+func TestLeavingAndReturningMovesNoDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = timeouts(5, 7200, 30) })
 	ada, ann := env.Agent("ada"), env.Ann()

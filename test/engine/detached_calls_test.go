@@ -48,7 +48,7 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 }
 
 // An agent may send its detached request again, under the same id, to get its answer.
-func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
+func TestADetachedCallMayBeAskedAgainUnderItsOwnID(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")

@@ -65,7 +65,7 @@ func asked(e *rig.Env, q *rig.Question) time.Time {
 // A user allows a call at the terminal, and an approver denies it through nod while it runs. The
 // decision stays, and the record gets an aftermath, once: the call ran. The aftermath is logged,
 // shown to viewers and on the channel, and named in the errors for later answers.
-func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
+func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
 	shown, seen := env.Carrier(), env.Viewer()
@@ -138,7 +138,7 @@ func TestACallThatRanWhilePendingIsWithdrawn(t *testing.T) {
 
 // A hook that waits for a request is killed. If the request is pending, it is withdrawn. If it
 // is allowed, it gets the aftermath that the call never ran. If it is denied, nothing changes.
-func TestACallThatNeverRan(t *testing.T) {
+func TestAnAllowedCallThatNeverRanGetsAnAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()

@@ -104,7 +104,7 @@ func TestRulesAndSecretsOverridePermissions(t *testing.T) {
 	}
 }
 
-func TestAskingForPermissionsGrantsWhatIsMissing(t *testing.T) {
+func TestAPermissionRequestGrantsTheMissingPermissions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada, ann, dir := env.Agent("ada"), env.Ann(), rig.Tree(t)

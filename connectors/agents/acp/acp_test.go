@@ -148,9 +148,9 @@ func TestTheSidecarConnectsAgainForTheNextRequest(t *testing.T) {
 	r.ends()
 }
 
-// TestAnErrorWhileAPersonIsAsked: if nod fails after it stored the request, the request is
-// refused; in a race it is left to the editor, which shows it already.
-func TestAnErrorWhileAPersonIsAsked(t *testing.T) {
+// TestAnErrorAfterTheReceiptRefusesTheRequest: if nod fails after it stored the request, the
+// request is refused; in a race it is left to the editor, which shows it already.
+func TestAnErrorAfterTheReceiptRefusesTheRequest(t *testing.T) {
 	for _, race := range []bool{false, true} {
 		t.Run(fmt.Sprint("race=", race), func(t *testing.T) {
 			r := start(t, acp.Options{Race: race})
@@ -239,9 +239,9 @@ func TestLongTextsAreShortened(t *testing.T) {
 	r.ends()
 }
 
-// TestAHugeLine: a line of 8 MB passes unchanged, and a huge permission request is sent to
-// nod like any other.
-func TestAHugeLine(t *testing.T) {
+// TestAHugeLinePassesUnchanged: a line of 8 MB passes unchanged, and a huge permission request
+// is sent to nod like any other.
+func TestAHugeLinePassesUnchanged(t *testing.T) {
 	r := start(t, acp.Options{})
 	huge := strings.Repeat("x", 8<<20)
 	line := `{"jsonrpc":"2.0","method":"session/update","params":{"blob":"` + huge + `"}}`
@@ -284,9 +284,9 @@ func TestRequestUsesEarlierUpdates(t *testing.T) {
 	r.ends()
 }
 
-// TestADirectoryInTheInputIsNotTheHosts: a field "cwd" in the tool's input is renamed, so that
+// TestACwdInTheInputIsRenamed: a field "cwd" in the tool's input is renamed, so that
 // no rule takes it for the host's working directory.
-func TestADirectoryInTheInputIsNotTheHosts(t *testing.T) {
+func TestACwdInTheInputIsRenamed(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.Denied, "no", schemas.RejectOnce))
 	r.agent.says(t, strings.Replace(request("1", "s", "make"), `"rawInput":{`, `"_meta":{"claudeCode":{"toolName":"Bash"}},"rawInput":{ "\u0063wd":"/etc", "n":1.50,`, 1))

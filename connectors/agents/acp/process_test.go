@@ -132,7 +132,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatCannotBeStarted(t *testing.T) {
+func TestAFailedStartOfTheAgentIsAnError(t *testing.T) {
 	nod := newNod(t)
 	for _, argv := range [][]string{nil, {"/no/such/agent"}} {
 		_, err := acp.RunCommand(t.Context(), argv, acp.Streams{In: io.Discard, Out: strings.NewReader("")}, io.Discard, nod.connect, acp.Options{})
@@ -154,7 +154,7 @@ func TestTheAgentsInputEndsWithTheEditorsOutput(t *testing.T) {
 	assert.Zero(t, <-p.exit)
 }
 
-func TestAnAgentThatDiesWhileItAsks(t *testing.T) {
+func TestARequestIsWithdrawnIfTheAgentDies(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "dies", nod, acp.Options{})
 	a := <-nod.submissions
@@ -179,9 +179,9 @@ func TestARequestIsWithdrawnIfTheEditorIsGone(t *testing.T) {
 	assert.Equal(t, `heard ""`, string(heard))
 }
 
-// TestABrokenPipeToTheEditor: an editor that has closed its input counts as gone, so the
-// agent's input ends.
-func TestABrokenPipeToTheEditor(t *testing.T) {
+// TestABrokenPipeToTheEditorEndsTheAgentsInput: an editor that has closed its input counts as
+// gone, so the agent's input ends.
+func TestABrokenPipeToTheEditorEndsTheAgentsInput(t *testing.T) {
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	require.NoError(t, p.editor.end.Close())
 	p.editor.says(t, `{"jsonrpc":"2.0","method":"x"}`)
@@ -208,9 +208,9 @@ func TestStoppingWithdrawsRequestsAndEndsTheAgent(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatDoesNotRead: an editor that does not read its input does not keep the sidecar
-// from stopping.
-func TestAnEditorThatDoesNotRead(t *testing.T) {
+// TestAnEditorThatDoesNotReadDelaysNoStop: an editor that does not read its input does not keep
+// the sidecar from stopping.
+func TestAnEditorThatDoesNotReadDelaysNoStop(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	p := run(t, ctx, "floods", newNod(t), acp.Options{})
 	_, err := p.editor.out.Peek(1) // the first byte of a line that is still being written

@@ -34,9 +34,9 @@ func TestRequestsAreIndependent(t *testing.T) {
 	r.ends()
 }
 
-// TestAnIdThatIsUsedTwice: if two open requests have the same id, both are refused, because an
-// answer could be taken for the answer to either.
-func TestAnIdThatIsUsedTwice(t *testing.T) {
+// TestOpenRequestsWithTheSameIDAreRefused: if two open requests have the same id, both are
+// refused, because an answer could be taken for the answer to either.
+func TestOpenRequestsWithTheSameIDAreRefused(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "ls"))
 	a := <-r.nod.submissions

@@ -142,7 +142,7 @@ func TestFileChanges(t *testing.T) {
 	assert.Equal(t, changes, r.reads(), "what a turn began is over with it")
 }
 
-func TestEveryOtherLinePasses(t *testing.T) {
+func TestEveryOtherLinePassesUnchanged(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	for _, line := range []string{
 		"\n", "no json\n", "{}\r\n", "\xff\x00\n", `{"id":1,"method":"item/tool/requestUserInput","params":{}}` + "\n",
@@ -242,7 +242,7 @@ func TestHalfALineAtTheEndPasses(t *testing.T) {
 
 // If two open requests have the same id, both are declined, because an answer could be taken
 // for the answer to either.
-func TestAnIdThatIsUsedTwiceIsDeclined(t *testing.T) {
+func TestAnIDThatIsUsedTwiceIsDeclined(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(approval("1", ""))
 	p := r.asked()
@@ -254,7 +254,7 @@ func TestAnIdThatIsUsedTwiceIsDeclined(t *testing.T) {
 	assert.Equal(t, "replaced by a request of Codex with the same id", r.withdrawn(p))
 }
 
-func TestWithoutNod(t *testing.T) {
+func TestWithoutNodTheHostAsksItsUser(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.missing.Store(true)
 	r.says(approval("1", ""))
@@ -277,7 +277,7 @@ func TestARequestThatNodRefusesIsDeclined(t *testing.T) {
 	assert.Equal(t, `{"id":1,"result":{"decision":"decline"}}`+"\n", r.heard())
 }
 
-func TestACommandThatCannotBeStarted(t *testing.T) {
+func TestAFailedStartOfCodexIsAnError(t *testing.T) {
 	for _, argv := range [][]string{nil, {"/nonexistent/codex"}} {
 		_, err := codex.Run(t.Context(), argv, strings.NewReader(""), io.Discard, os.Stderr, nil, codex.Options{})
 		require.Error(t, err)

@@ -56,9 +56,9 @@ func TestCallsWithoutAToolUseIDAreSeparateRequests(t *testing.T) {
 	assert.False(t, a.Rejoin)
 }
 
-// TestSuggestionsThatCannotBeOffered: a suggestion of Claude Code is offered only if it
+// TestUnsafeSuggestionsAreNotOffered: a suggestion of Claude Code is offered only if it
 // adds rules that allow, and can be shown in full.
-func TestSuggestionsThatCannotBeOffered(t *testing.T) {
+func TestUnsafeSuggestionsAreNotOffered(t *testing.T) {
 	rule := func(content string) string {
 		return `[{"type":"addRules","behavior":"allow","destination":"session","rules":[{"toolName":"Bash","ruleContent":"` + content + `"}]}]`
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Inspect finds the hooks that Install wrote, for every host and for paths that need quotes.
-func TestInspectFindsWhatInstallWrote(t *testing.T) {
+func TestInspectFindsInstalledHooks(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		for _, program := range []string{"/opt/nod/bin/nod", "/My Files/it's/nod"} {
 			path := filepath.Join(t.TempDir(), "settings.json")

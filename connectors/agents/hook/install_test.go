@@ -170,7 +170,7 @@ func TestUninstallRestores(t *testing.T) {
 	}
 }
 
-func TestUninstallOfNothing(t *testing.T) {
+func TestUninstallOfNothingChangesNothing(t *testing.T) {
 	for _, before := range []string{"", "\n", others, `{"hooks": {}}`, `{"hooks": 5}`} {
 		path := settings(t, before)
 		assert.False(t, installed(t, path, hook.InstallOptions{Uninstall: true}).Changed())
@@ -224,7 +224,7 @@ func TestInstallNeverLoosens(t *testing.T) {
 	assert.NotContains(t, contents(t, path), "/old/nod")
 }
 
-func TestInstallRefusesWhatItCannotRead(t *testing.T) {
+func TestInstallRefusesUnreadableSettings(t *testing.T) {
 	for name, c := range map[string]struct{ content, place string }{
 		"cut off":        {"{\n  \"a\": 1,\n", "line 2, column 10"},
 		"a comment":      {"{\n  // mine\n  \"a\": 1\n}", "line 2, column 3"},
@@ -282,7 +282,7 @@ func TestInstallKeepsLinkAndMode(t *testing.T) {
 	assert.ErrorContains(t, err, "does not exist")
 }
 
-func TestInstallWhereNothingCanBeWritten(t *testing.T) {
+func TestInstallFailsIfItCannotWrite(t *testing.T) {
 	blocked := filepath.Join(settings(t, "{}"), "settings.json") // below a regular file
 	readOnly := filepath.Dir(settings(t, others))
 	require.NoError(t, os.Chmod(readOnly, 0o500))

@@ -121,7 +121,7 @@ func TestAHookWhoseHostIsGoneIsWithdrawn(t *testing.T) {
 
 // If nod is not running, Claude Code shows its own prompt, or the call is refused if the caller
 // asked for that. A hook that waits while nod restarts gets the decision.
-func TestAHookWithoutNod(t *testing.T) {
+func TestWithoutNodAHookLetsItsHostAsk(t *testing.T) {
 	r := start(t)
 	waits := r.later("POST", hookPath+"?host_timeout=1h", event("PreToolUse", "S"))
 	p := r.pends("S")
@@ -136,7 +136,7 @@ func TestAHookWithoutNod(t *testing.T) {
 
 // A call that is invalid or not authorized is refused in the format of its event. If the event
 // cannot be read, the response blocks the call.
-func TestAHookThatIsRefused(t *testing.T) {
+func TestInvalidHookCallsAreRefused(t *testing.T) {
 	nod := func(o *httpapi.Options) {
 		o.Agents[0].Hook = func(context.Context) (hook.Nod, error) { panic("a fault") }
 	}

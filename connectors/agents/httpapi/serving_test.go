@@ -68,7 +68,7 @@ func TestARequestWithASlowBodyIsRefused(t *testing.T) {
 	r.Equal(schemas.Denied, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
 }
 
-func TestWhereItMayListen(t *testing.T) {
+func TestListenRefusesUnsafeAddresses(t *testing.T) {
 	for name, c := range map[string]struct {
 		listen httpserve.Listen
 		says   string

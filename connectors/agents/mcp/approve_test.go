@@ -84,7 +84,7 @@ func TestApproveSendsACompleteRequest(t *testing.T) {
 }
 
 // With InProject, the request has the project as the call's directory.
-func TestWhereACallRuns(t *testing.T) {
+func TestWithInProjectACallRunsInTheProject(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app", InProject: true}), ways()[0], nil)
 	got, _ := calls(t, c, "approve", use("Yes", `{"command":"make","cwd":"/etc"}`, ""))

@@ -215,7 +215,7 @@ func TestNewPermissionsAreAskedAlthoughTheListFails(t *testing.T) {
 
 // While nod is not running, the connector sends no reply, so that OpenCode's own prompt
 // stays open, and tries nod again. With DenyUnavailable it rejects the permission.
-func TestWithoutNod(t *testing.T) {
+func TestWithoutNodTheHostAsksItsUser(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
 	r.missing.Store(true)

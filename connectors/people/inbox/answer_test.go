@@ -242,7 +242,7 @@ func TestClosingDecidesNothing(t *testing.T) {
 }
 
 // The list shows the oldest first and keeps the selection in view.
-func TestTheList(t *testing.T) {
+func TestTheListIsSortedAndKeepsTheSelectionInView(t *testing.T) {
 	r := newRig(t, 80, 24)
 	r.says("Nothing waits for an answer.")
 	for n := range 40 {

@@ -29,7 +29,7 @@ func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
 	w.ErrorIs(stop(), context.Canceled)
 }
 
-func TestAPressOnAMessageThatTelegramForgotIsResolvedByItsDigest(t *testing.T) {
+func TestAPressOnADeletedMessageIsResolvedByItsDigest(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	defer w.run()()

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram"
 )
 
-func TestSettingsThatCannotWork(t *testing.T) {
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "token")
 	require.NoError(t, os.WriteFile(file, []byte(token+"\n"), 0o600))

@@ -72,7 +72,7 @@ func TestASessionsPageFreezesItsSessionOrAgent(t *testing.T) {
 }
 
 // If the settings name a code word, a thaw on the page needs it.
-func TestAThawOnThePageTakesTheCodeWord(t *testing.T) {
+func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 	r := start(t)
 	file := filepath.Join(r.dir, "word")
 	r.NoError(os.WriteFile(file, []byte("open sesame"), 0o600))

@@ -128,7 +128,7 @@ func TestInvalidAnswersAreRefused(t *testing.T) {
 	r.listed(s, "one", "two")
 }
 
-func TestBadFrames(t *testing.T) {
+func TestInvalidFramesAreRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	for _, text := range []string{`{`, `[]`, `"x"`, `{"id":7,"type":"request","action":"inbox.subscribe"}`, `{"type":"response","action":"inbox.subscribe"}`, "\x00"} {

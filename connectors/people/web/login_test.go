@@ -77,7 +77,7 @@ func TestForgedSessionsAreRefused(t *testing.T) {
 	r.Empty(eve.cookies)
 }
 
-func TestOtherSitesAndHostsAreTurnedAway(t *testing.T) {
+func TestOtherSitesAndHostsAreRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	session := r.login("ann")
@@ -116,7 +116,7 @@ func TestOversizedAndTooManyLoginsAreRefused(t *testing.T) {
 	r.Equal(http.StatusTooManyRequests, last.status)
 }
 
-func TestWhereItMayListen(t *testing.T) {
+func TestListenRefusesUnsafeAddresses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		listen httpserve.Listen

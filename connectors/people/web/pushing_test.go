@@ -143,7 +143,7 @@ func TestAPushThatFailsIsTriedAgainLaterEachTime(t *testing.T) {
 	require.Zero(t, p.list.all()[0].failures)
 }
 
-func TestADeviceThatHasGoneIsForgotten(t *testing.T) {
+func TestADeviceThatIsGoneIsRemoved(t *testing.T) {
 	t.Parallel()
 	refuse := func(err error) func(*pusher) {
 		return func(p *pusher) { p.checkSession = func(context.Context, token) (string, error) { return "", err } }

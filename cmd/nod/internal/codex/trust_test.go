@@ -112,7 +112,7 @@ func TestDistrustLeavesComments(t *testing.T) {
 }
 
 // A file that cannot be changed safely, or that was changed meanwhile, stays as it is.
-func TestTrustThatCannotBeWritten(t *testing.T) {
+func TestTrustKeepsAFileThatItCannotChange(t *testing.T) {
 	config := home(t, "")
 	at := installs(t, "/opt/nod")
 	header := "[hooks.state.\"" + at.Path + ":permission_request:0:0\"]\n"

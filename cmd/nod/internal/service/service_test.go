@@ -57,7 +57,7 @@ func (m *machine) spec() service.Spec {
 	return service.Spec{Program: filepath.Join(dir, "bin", "nod"), DataDir: dir, Args: []string{"--listen", "127.0.0.1:0"}}
 }
 
-func TestSystemdLife(t *testing.T) {
+func TestSystemdInstallsAndRemovesTheService(t *testing.T) {
 	m := newMachine(t, "systemctl", "loginctl")
 	manager, err := service.New("linux")
 	require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestServiceManagerUnreachable(t *testing.T) {
 }
 
 // systemd-analyze accepts the unit without a warning, if it is installed.
-func TestSystemdTakesTheUnit(t *testing.T) {
+func TestSystemdAcceptsTheUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("systemd-analyze is not installed")
@@ -162,7 +162,7 @@ func TestSystemdTakesTheUnit(t *testing.T) {
 	assert.NotContains(t, string(out), "nod.service", "a warning about it")
 }
 
-func TestLaunchdLife(t *testing.T) {
+func TestLaunchdInstallsAndRemovesTheAgent(t *testing.T) {
 	m := newMachine(t, "launchctl")
 	manager, err := service.New("darwin")
 	require.NoError(t, err)
@@ -204,7 +204,7 @@ func TestInstallRetriesIfLaunchdRefuses(t *testing.T) {
 }
 
 // The property list contains the words of the command, with special characters escaped.
-func TestLaunchdTakesTheAgent(t *testing.T) {
+func TestLaunchdAcceptsTheAgent(t *testing.T) {
 	m := newMachine(t, "launchctl")
 	manager, err := service.New("darwin")
 	require.NoError(t, err)
@@ -237,7 +237,7 @@ func TestLaunchdTakesTheAgent(t *testing.T) {
 	}
 }
 
-func TestNoServiceElsewhere(t *testing.T) {
+func TestOtherSystemsHaveNoService(t *testing.T) {
 	_, err := service.New("plan9")
 	require.ErrorContains(t, err, "nod up")
 }
