@@ -14,13 +14,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// buckets are the streams of the buckets that TestWhoAnswersReads replicates.
+// buckets are the streams of the buckets that TestOnlyTheLeaderServesReadsOfAReplicatedBucket
+// replicates.
 var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings"}
 
 // A bucket of one replica answers direct reads. With several replicas only the leader
 // answers reads, even if the bucket had one replica before, and even for clients that opened
 // the store while the bucket had one.
-func TestWhoAnswersReads(t *testing.T) {
+func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	var servers []*bus.Server
 	var routes []string
 	for _, name := range []string{"n1", "n2", "n3"} {

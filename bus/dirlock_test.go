@@ -106,7 +106,7 @@ func readUntil(t *testing.T, r io.Reader, line string) int {
 	return strings.Count(seen.String(), "acknowledged")
 }
 
-func TestRunFileThatCannotBeTrusted(t *testing.T) {
+func TestADamagedRunFileIsAnError(t *testing.T) {
 	for content, want := range map[string]string{
 		"":                            "damaged",
 		`{"url":"nats://x"}`:          "damaged",

@@ -39,7 +39,7 @@ func requireOneLine(t *testing.T, err error, words ...string) {
 	}
 }
 
-func TestEmbedServesBothWays(t *testing.T) {
+func TestEmbedServesSocketsAndInProcessClients(t *testing.T) {
 	dir := t.TempDir()
 	s := embed(t, bus.EmbedOptions{DataDir: dir, Version: "v1"})
 	for way, option := range map[string]nats.Option{"socket": nats.Name(""), "in process": s.InProcess()} {
@@ -100,13 +100,13 @@ func TestEmbedTakesThePreferredPortOrAnyFreeOne(t *testing.T) {
 
 // If the port is taken, Embed takes another one. If the address is not this machine's,
 // Embed fails, because no port would help.
-func TestEmbedRefusesAnAddressThatIsNotHere(t *testing.T) {
+func TestEmbedRefusesAnAddressOfAnotherMachine(t *testing.T) {
 	_, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1", Port: 4222})
 	requireOneLine(t, err, "nothing can listen on 192.0.2.1:4222: ")
 	requireOneLine(t, err, ": name another address with --listen")
 }
 
-func TestEmbedListensElsewhereWhenToldTo(t *testing.T) {
+func TestEmbedListensOnTheGivenHost(t *testing.T) {
 	dir := t.TempDir()
 	s := embed(t, bus.EmbedOptions{DataDir: dir, Host: "0.0.0.0"})
 	defer s.Close()
@@ -157,7 +157,7 @@ func TestEmbedRefusesWithOneLine(t *testing.T) {
 
 // The server's log quotes input that the server cannot parse, which may contain a payload.
 // nod's log must not contain it.
-func TestServerLogTellsNoPayload(t *testing.T) {
+func TestServerLogContainsNoPayload(t *testing.T) {
 	log := &syncBuffer{}
 	s := embed(t, bus.EmbedOptions{DataDir: t.TempDir(),
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})

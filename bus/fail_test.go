@@ -15,7 +15,7 @@ import (
 
 // If a retry of a failed call may succeed, the call's error is sent as UNAVAILABLE, so that
 // the caller retries.
-func TestWhatCallersAreTold(t *testing.T) {
+func TestErrorsAreSentWithTheirCodes(t *testing.T) {
 	for err, code := range map[error]schemas.Code{
 		schemas.Errorf(schemas.CodeStale, "look again"):       schemas.CodeStale,
 		context.DeadlineExceeded:                              schemas.CodeUnavailable,

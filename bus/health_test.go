@@ -14,7 +14,7 @@ import (
 
 // A connection changes to another server after several failed tries over some time. After
 // each change it waits longer before the next one.
-func TestWhenAServerIsLeft(t *testing.T) {
+func TestAConnectionChangesServersAfterRepeatedFailures(t *testing.T) {
 	var h health
 	now := time.Now()
 	at := func(d time.Duration) bool { return h.unserved(attempt{began: now.Add(d)}, now.Add(d)) }
@@ -36,7 +36,7 @@ func TestWhenAServerIsLeft(t *testing.T) {
 	require.False(t, h.unserved(another, now.Add(later+2*failedFor)), "a failure on another server counts no more")
 }
 
-func TestWhatAServerDidNotServe(t *testing.T) {
+func TestErrorsThatCountAsUnserved(t *testing.T) {
 	for _, c := range []struct {
 		err              error
 		took             time.Duration

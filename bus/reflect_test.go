@@ -88,7 +88,7 @@ func reflectionsOfAnAgent() []reflection {
 	}
 }
 
-func TestNobodyReflectsOntoTheStores(t *testing.T) {
+func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 	for _, attack := range []struct {
 		by          roles.ID
 		rights      layout
@@ -151,7 +151,7 @@ func (g *guarded) listen(id roles.ID, subject string) (*nats.Conn, *nats.Subscri
 
 // A request with a chosen reply subject cannot make an engine reply on a subject to which
 // the engine may not publish.
-func TestEngineIsNotMadeToSpeakForOthers(t *testing.T) {
+func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 	for _, target := range []string{theAnswer, "nod.v1.request.bob.s.7", "nod.v1.manage.terminal.settings"} {
 		t.Run(target, func(t *testing.T) {
 			attack := func(l layout) (engine, other *nats.Conn, heard *nats.Subscription) {
@@ -185,7 +185,7 @@ func requireSilent(t *testing.T, s *nats.Subscription) {
 
 // An engine may publish decisions, so that its rights do not prevent a reply on another
 // agent's decision subject. Engines must therefore check the reply subject.
-func TestOwnReplyStopsWhatRightsCannot(t *testing.T) {
+func TestOwnReplyRefusesAnotherAgentsDecisionSubject(t *testing.T) {
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asBob, theDecision)
 	g.serveEngine() // does not check the reply subject
@@ -228,7 +228,7 @@ func TestAWorkerCannotForgeMessagesOfNod(t *testing.T) {
 
 // The server does not copy a message's trace to a subject on which its sender may not
 // publish.
-func TestTracesAreNoReflection(t *testing.T) {
+func TestTraceDestinationsObeyTheSendersRights(t *testing.T) {
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asEngine, "nod.v1.answer.>")
 	g.serveEngine()

@@ -55,7 +55,7 @@ func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
 	requireOneLine(t, err, ca, "damaged")
 }
 
-func TestAKeyFromElsewhereReplacesNone(t *testing.T) {
+func TestJoiningReplacesNoOtherKey(t *testing.T) {
 	here, there := t.TempDir(), t.TempDir()
 	one, err := bus.Invite(here, "devbox", "a:1")
 	require.NoError(t, err)

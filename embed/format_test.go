@@ -150,7 +150,7 @@ func TestDataMigratesAfterABackup(t *testing.T) {
 	require.Equal(t, after, tree(t, dir), "a refused directory is as it was")
 }
 
-func TestAStepThatFailsChangesNothing(t *testing.T) {
+func TestAFailedMigrationStepChangesNothing(t *testing.T) {
 	dir := lived(t)
 	before := tree(t, dir)
 	fails := step{what: "fail", do: func(_ context.Context, dir string) error {
@@ -166,7 +166,7 @@ func TestAStepThatFailsChangesNothing(t *testing.T) {
 
 // A nod that dies in the middle of a step leaves the backup's path in format.json.
 // The next nod restores the backup first, even if it does not have the step.
-func TestAMigrationThatWasInterrupted(t *testing.T) {
+func TestAnInterruptedMigrationIsUndoneFirst(t *testing.T) {
 	for name, next := range map[string][]step{
 		"the newer nod comes again": {move("nats", "streams")},
 		"the older one comes back":  nil,
@@ -193,7 +193,7 @@ func TestAMigrationThatWasInterrupted(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsDataFromBeingOpened(t *testing.T) {
+func TestUnusableDataIsNotOpened(t *testing.T) {
 	if u, err := user.Current(); err == nil && u.Uid != "0" {
 		dir := lived(t)
 		require.NoError(t, os.Chmod(dir, 0o500))

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDecodeReadsTheRequestWhole(t *testing.T) {
+func TestDecodeReadsAllFieldsOfARequest(t *testing.T) {
 	var r Request
 	require.NoError(t, Decode(golden(t, "request"), &r))
 	assert.Equal(t, "session-abc.perm-123", r.Key())
@@ -22,14 +22,14 @@ func TestDecodeReadsTheRequestWhole(t *testing.T) {
 	assert.Equal(t, DefaultOptions(), r.Options)
 }
 
-func TestDecodeForgetsWhatWasThere(t *testing.T) {
+func TestDecodeClearsEarlierFields(t *testing.T) {
 	a := Answer{OptionID: "allow_once", Message: "yes"}
 	require.NoError(t, Decode(golden(t, "answer-cancelled"), &a))
 	assert.Empty(t, a.OptionID)
 	assert.Empty(t, a.Message)
 }
 
-func TestDecodeNeedsANoun(t *testing.T) {
+func TestDecodeRefusesTypesThatAreNoMessages(t *testing.T) {
 	for _, v := range []any{nil, Request{}, (*Request)(nil), new(string), new(Option), new(map[string]any)} {
 		err := Decode([]byte(`{}`), v)
 		assert.ErrorIs(t, err, &Error{Code: CodeInternal}, "%T", v)
@@ -100,7 +100,7 @@ func TestDecodeSizes(t *testing.T) {
 
 // A request at its limits must fit into the record, the prompt and the page that contain it;
 // otherwise it could be stored and never decided.
-func TestWhatIsAcceptedCanBeCarried(t *testing.T) {
+func TestARequestAtItsLimitsFitsEveryMessage(t *testing.T) {
 	const around = len(`{"a":}`)
 	deep := strings.Repeat("[", MaxDepth-2) + strings.Repeat("]", MaxDepth-2)
 	filler := strings.Repeat("<", MaxRequestBytes-len(deep)-around-2000)
@@ -158,7 +158,7 @@ func TestStringsAreReadAsWritten(t *testing.T) {
 	assert.Equal(t, details, string(r.ActionDetails))
 }
 
-func TestValidIDSaysWhatTheSchemasSay(t *testing.T) {
+func TestValidIDMatchesTheSchemas(t *testing.T) {
 	pattern := regexp.MustCompile(idPattern)
 	ids := []string{"", "a", "A-b_9", "a.b", "a b", "a\n", "é", "*", ">", strings.Repeat("x", 128), strings.Repeat("x", 129)}
 	for c := range 256 {

@@ -31,7 +31,7 @@ func sum(canonical string) string {
 	return hex.EncodeToString(s[:])
 }
 
-func TestDigestOfTheDesignsRequest(t *testing.T) {
+func TestDigestOfTheSampleRequest(t *testing.T) {
 	want := sum(`{"action_details":{"command":"rm -rf .","cwd":"/workspace"},"action_type":"command","kind":"tool_call",` +
 		`"options":[{"kind":"allow_once","name":"Allow once","option_id":"allow_once"},` +
 		`{"kind":"reject_once","name":"Reject","option_id":"reject_once"}],` +
@@ -64,7 +64,7 @@ func TestDigestIsOverTheCanonicalForm(t *testing.T) {
 	}
 }
 
-func TestDigestTellsContentApart(t *testing.T) {
+func TestDifferentContentHasDifferentDigests(t *testing.T) {
 	details := []string{`{}`, `{"a":null}`, `{"a":0}`, `{"a":"0"}`, `{"a":[]}`, `{"a":{}}`, `{"a":""}`, `{"a":false}`, `{"A":0}`,
 		`{"a":0.1}`, `{"a":0.10000000000000002}`, `{"a":["b","c"]}`, `{"a":["c","b"]}`, `{"a":"é"}`, `{"a":"e\u0301"}`, `{"a":"\u0000"}`, `{"a":"\ufffd"}`}
 	seen := make(map[string]string)
@@ -75,7 +75,7 @@ func TestDigestTellsContentApart(t *testing.T) {
 	}
 }
 
-func TestDigestCoversWhatIsAskedAndNothingElse(t *testing.T) {
+func TestDigestCoversOnlyTheContentOfARequest(t *testing.T) {
 	changes := map[string]struct {
 		change  func(*Request)
 		differs bool

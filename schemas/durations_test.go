@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestWords(t *testing.T) {
+func TestDurationsInWords(t *testing.T) {
 	day := 24 * time.Hour
 	for _, c := range []struct {
 		d            time.Duration

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMessagesAreWhole(t *testing.T) {
+func TestMessagesAreCompletelyDescribed(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, m := range Messages() {
 		key := m.Type + " on " + m.Subject + " as " + m.How

@@ -24,7 +24,7 @@ import (
 // the fields that Go always writes (no omitempty, no omitzero); if a list or a pointer that Go
 // always writes may be null, because Go writes a nil one as null; and if an enum has the
 // constants of its Go type.
-func TestSchemasSayWhatTheStructsSay(t *testing.T) {
+func TestSchemasMatchTheStructs(t *testing.T) {
 	p := parity{T: t, docs: readSchemas(t), constants: readConstants(t)}
 	for _, m := range Messages() {
 		name := strings.TrimPrefix(m.Type, prefix)
@@ -33,7 +33,7 @@ func TestSchemasSayWhatTheStructsSay(t *testing.T) {
 	p.compare("settings", reflect.TypeFor[Settings](), schemaNode{file: "settings" + schemaSuffix, node: p.docs["settings"+schemaSuffix]})
 }
 
-func TestEveryTypeHasAllItNeeds(t *testing.T) {
+func TestEveryMessageTypeHasASchemaSampleAndRow(t *testing.T) {
 	docs := readSchemas(t)
 	rows := make(map[string]bool)
 	for _, m := range Messages() {
@@ -78,7 +78,7 @@ func TestReferencesStandAlone(t *testing.T) {
 	assert.JSONEq(t, string(whole), string(given))
 }
 
-func TestLimitsAreTheConstants(t *testing.T) {
+func TestSchemaLimitsMatchTheConstants(t *testing.T) {
 	docs := readSchemas(t)
 	at := func(path string) any {
 		file, pointer, _ := strings.Cut(path, "#/")

@@ -17,7 +17,7 @@ import (
 )
 
 // Leaving a session withdraws its own pending requests, and none of another session.
-func TestLeavingWithdrawsWhatIsOpen(t *testing.T) {
+func TestLeavingASessionWithdrawsItsRequests(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{DataDir: t.TempDir(), SyncInterval: time.Minute})

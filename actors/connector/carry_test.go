@@ -59,7 +59,7 @@ func (v reviser) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) err
 }
 
 // A shown prompt is changed once no agent waits for its answer any more.
-func TestAShownPromptIsChangedWhenNobodyWaitsAnyMore(t *testing.T) {
+func TestAShownPromptIsChangedOnceItsAgentHasDetached(t *testing.T) {
 	r := newRig(t)
 	p := reviser{newPager(), make(chan schemas.Prompt, 10), func(schemas.Prompt) error { return nil }}
 	r.work(p)
@@ -77,7 +77,7 @@ func TestAShownPromptIsChangedWhenNobodyWaitsAnyMore(t *testing.T) {
 
 // If a question is decided while its message is being changed, the message still loses its
 // buttons.
-func TestAChangeThatComesTooLate(t *testing.T) {
+func TestADecisionDuringAChangeRemovesTheButtons(t *testing.T) {
 	r := newRig(t)
 	p := reviser{newPager(), make(chan schemas.Prompt, 10), nil}
 	p.before = func(shown schemas.Prompt) error {
@@ -93,7 +93,7 @@ func TestAChangeThatComesTooLate(t *testing.T) {
 }
 
 // If a shown message cannot be changed, its question is not reported as undeliverable.
-func TestAChangeThatCannotBeShownIsNoFailureOfDelivery(t *testing.T) {
+func TestAFailedChangeIsNotReportedAsUndeliverable(t *testing.T) {
 	r := newRig(t)
 	p := reviser{newPager(), make(chan schemas.Prompt, 10), func(schemas.Prompt) error { return &people.Error{Unreachable: true} }}
 	notices := r.notices()

@@ -17,7 +17,7 @@ func (n named) Run(context.Context) { *n.done = append(*n.done, n.name) }
 func (named) Failed(any)            {}
 
 // The sessions of a recipient take turns, and the jobs of each session stay in order.
-func TestSessionsTakeTurns(t *testing.T) {
+func TestARecipientsSessionsTakeTurns(t *testing.T) {
 	var ts turnQueue
 	var done []string
 	put := func(recipient, session string, n int) {

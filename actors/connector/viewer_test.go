@@ -10,7 +10,7 @@ import (
 
 // A viewer that missed messages during a fault reads the pending requests soon after the
 // fault, even if readings were slow or failed meanwhile. A long list is read less often.
-func TestPendingRequestsAreReadAgainSoon(t *testing.T) {
+func TestAViewerReadsPendingRequestsSoonAfterAFault(t *testing.T) {
 	require.Zero(t, untilSnapshot(0, errors.New("no server leads")))
 	require.Equal(t, 8*time.Second, untilSnapshot(0, nil))
 	require.LessOrEqual(t, untilSnapshot(500, nil), 10*time.Second)

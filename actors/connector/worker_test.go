@@ -166,7 +166,7 @@ func answerTo(p schemas.Prompt, user string) schemas.Answer {
 	return schemas.Answer{SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, OptionID: "allow_once", From: schemas.From{UserID: user}}
 }
 
-func TestAPromptIsCarriedAnsweredAndSettled(t *testing.T) {
+func TestAnAnsweredPromptShowsItsOutcome(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
 	asked := r.ask()
@@ -214,7 +214,7 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 
 // If the host reports that a call ended otherwise than decided, the message that shows the
 // outcome is changed again.
-func TestASettledMessageTellsHowTheCallEnded(t *testing.T) {
+func TestAShownOutcomeIsUpdatedWithTheAftermath(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
 	asked := r.ask()
@@ -233,7 +233,7 @@ func TestASettledMessageTellsHowTheCallEnded(t *testing.T) {
 	require.Equal(t, schemas.AftermathNeverRan, told.Aftermath[0].Kind)
 }
 
-func TestAnotherWorkerSettlesWhatOneHasShown(t *testing.T) {
+func TestAWorkerShowsTheOutcomeOfAnotherWorkersPrompt(t *testing.T) {
 	r, p := newRig(t), newPager()
 	stop := r.work(p)
 	asked := r.ask()
@@ -270,7 +270,7 @@ func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 }
 
 // If a decided request gets an addition later, the shown outcome is changed to include it.
-func TestAnOutcomeThatIsAddedToIsShown(t *testing.T) {
+func TestAnAdditionToAnOutcomeIsShown(t *testing.T) {
 	r, p := newRig(t), newPager()
 	r.work(p)
 	asked := r.ask()
@@ -292,7 +292,7 @@ func TestAnOutcomeThatIsAddedToIsShown(t *testing.T) {
 
 // A request is withdrawn while its prompt is being sent: the message is then changed to the
 // outcome, and no button stays live.
-func TestAPromptWhoseRequestEndsWhileItIsSentIsSettled(t *testing.T) {
+func TestAWithdrawalDuringASendShowsTheOutcome(t *testing.T) {
 	r, p := newRig(t), newPager()
 	p.fail = func(shown schemas.Prompt) error {
 		_, err := r.asker.Withdraw(r.ctx, shown.SessionID, shown.PendingID, "changed its mind")
@@ -324,7 +324,7 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }
 
-func TestATroubledChannelIsTriedAgain(t *testing.T) {
+func TestAPromptThatFailedIsSentAgain(t *testing.T) {
 	r, p := newRig(t), newPager()
 	tries := 0
 	p.fail = func(schemas.Prompt) error {
@@ -354,7 +354,7 @@ func TestAChannelThatAsksToWaitIsTriedAgain(t *testing.T) {
 	require.False(t, r.wait(p.sent).Repeat)
 }
 
-func TestAPromptThatCannotBeShownIsSaidAtOnce(t *testing.T) {
+func TestAPromptThatCannotBeShownIsReportedAtOnce(t *testing.T) {
 	r, p := newRig(t), newPager()
 	p.fail = func(schemas.Prompt) error {
 		return &people.Error{Permanent: true, Err: errors.New("blocked by the user")}
@@ -407,7 +407,7 @@ func TestAPermissionRequestThatCannotBeShownEndsAtOnce(t *testing.T) {
 // The time for an attempt runs out while its message is being sent. The message's handle is
 // stored nevertheless, because only this worker knows it; the next attempt sends no second
 // message.
-func TestAMessageIsRecordedAlthoughTheTimeIsUp(t *testing.T) {
+func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
 	r, p := newRig(t), newPager()
 	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ func foundAt(revisions ...uint64) (found []bus.ScannedRecord) {
 // The cached records of a scan fill the following pages of the same listing, from any
 // cursor, until aheadFor has passed. After the last cached record, more is false although
 // the store may have further records.
-func TestPagesAreMadeOfWhatWasFoundAhead(t *testing.T) {
+func TestPagesAreFilledFromACachedScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a scanCache
 		all := listing{}

@@ -62,7 +62,7 @@ func TestSettingTheClockChangesNothing(t *testing.T) {
 
 // A deadline passes while the engine's machine sleeps. The machine's monotonic clock stands
 // still meanwhile; the broker's clock goes on.
-func TestADeadlineThatPassedAsleep(t *testing.T) {
+func TestADeadlineThatPassedDuringASleepIsLate(t *testing.T) {
 	b := newBroker(t)
 	b.ahead += 8 * time.Hour
 	b.set += 8 * time.Hour
@@ -70,7 +70,7 @@ func TestADeadlineThatPassedAsleep(t *testing.T) {
 	b.is()
 }
 
-func TestWhenTheBrokerIsAsked(t *testing.T) {
+func TestTheBrokersClockIsReadNearADeadline(t *testing.T) {
 	b := newBroker(t)
 	b.False(b.late(t.Context(), time.Hour))
 	b.Zero(b.reads, "it is sure")
@@ -92,7 +92,7 @@ func TestWhenTheBrokerIsAsked(t *testing.T) {
 }
 
 // A less precise reading replaces a more precise one only if the two contradict each other.
-func TestReadingsOfTheBrokersClock(t *testing.T) {
+func TestMorePreciseReadingsOfTheBrokersClockAreKept(t *testing.T) {
 	b := newBroker(t)
 	start := time.Now()
 	off := 40 * time.Millisecond

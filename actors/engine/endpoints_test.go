@@ -24,7 +24,7 @@ func TestEveryEndpointHasOneHandler(t *testing.T) {
 }
 
 // All functions run, the last one first, even if one of them panics.
-func TestAfterReply(t *testing.T) {
+func TestAfterReplyRunsAllFunctions(t *testing.T) {
 	var ran []int
 	c := &caller{}
 	c.afterReply(func() { ran = append(ran, 1) })

@@ -54,7 +54,7 @@ func (c *countedSession) asks(t *testing.T) int {
 // Each request to a small session counts the questions. Requests to a crowded session share
 // one count a second. This count includes questions of this engine at once, and questions of
 // other engines after a second.
-func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
+func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCountedSession(t, cacheFrom-2, 10)
 		for want := cacheFrom - 2; want < cacheFrom+1000; want++ {
@@ -82,7 +82,7 @@ func TestACrowdedSessionIsNotCountedForEachAsk(t *testing.T) {
 
 // If a cached count was used and the session has become small, or cannot be counted, shrank is
 // called within a second.
-func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
+func TestDispersedIsCalledOnceALargeSessionIsSmall(t *testing.T) {
 	for name, err := range map[string]error{"small": nil, "not counted": errors.New("no leader")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestASessionThatHasBecomeSmallIsNoticed(t *testing.T) {
 
 // A count near the number of questions that phones show is not cached, because a cached count
 // misses the questions that other engines add and end.
-func TestACountNearTheLimitIsTakenEachTime(t *testing.T) {
+func TestACountNearTheLimitIsNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCountedSession(t, cacheFrom, cacheFrom)
 		c.asks(t)

@@ -130,7 +130,7 @@ func TestAStageEndsItsPhase(t *testing.T) {
 
 // If the basis of an allow has changed, the entitlements are read and the request is checked
 // again. After confirmTries a person is asked.
-func TestAnAllowIsConfirmed(t *testing.T) {
+func TestAnAllowIsCheckedAgainIfItsBasisChanged(t *testing.T) {
 	b := newStageBench(t, stageSettings, "git push")
 	b.e.clock.wall = time.Now
 	b.e.clock.read = func(context.Context) (bus.Reading, error) {
@@ -265,7 +265,7 @@ func TestStageDenial(t *testing.T) {
 	b.Equal(goOn, b.runs("denial").outcome, "it has expired")
 }
 
-// This test has no store. TestAnApprovalIsUsedByOne tests with a store that an approval allows
+// This test has no store. TestAnApprovalAllowsOneOfManyCalls tests with a store that an approval allows
 // only one call.
 func TestStageApproval(t *testing.T) {
 	b := newStageBench(t, stageSettings, "unheard-of x")
@@ -356,7 +356,7 @@ func TestStageTurn(t *testing.T) {
 
 // Identical calls have the same question token. Another command or other routes make another
 // token.
-func TestStageJoiningNamesTheQuestion(t *testing.T) {
+func TestIdenticalCallsHaveTheSameQuestionToken(t *testing.T) {
 	token := func(command, id, recipient string) string {
 		b := newStageBench(t, stageSettings, command)
 		b.s.request.PendingID = id

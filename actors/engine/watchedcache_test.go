@@ -41,7 +41,7 @@ type storedReading struct {
 
 // A key that changes while it is read is not current, whether this engine or another has
 // changed it.
-func TestWhatChangesWhileItIsReadIsNotKept(t *testing.T) {
+func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 	for name, change := range map[string]func(*watchedCache[string]){
 		"by this engine":       func(c *watchedCache[string]) { c.forget("session.S") },
 		"by another":           func(c *watchedCache[string]) { c.changed("session.S", 7) },
@@ -79,7 +79,7 @@ func TestWhatChangesWhileItIsReadIsNotKept(t *testing.T) {
 
 // If a watch stops without an error, each value is current for knownFor after its reading
 // began.
-func TestWhatIsKnownIsReadAgainWhateverTheWatchSays(t *testing.T) {
+func TestACachedValueExpiresEvenIfTheWatchStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := storeOf(
 			storedReading{meanwhile: func(*watchedCache[string]) { time.Sleep(time.Second) }},

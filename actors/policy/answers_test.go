@@ -11,7 +11,7 @@ import (
 
 // commands returns the answers whose words are the first words of the command; tools returns
 // the answers that are not for commands.
-func TestAnswersAreFoundByTheirWords(t *testing.T) {
+func TestAnswersAreIndexedByTheirWords(t *testing.T) {
 	all := []schemas.RememberedRule{
 		{Tool: "Bash", Argv: []string{"make", "all"}}, {Tool: "Edit", Path: "/w/a.go"}, {Tool: "Bash", Argv: []string{"make"}, Prefix: true},
 		{Tool: "Bash", Argv: []string{"make all"}}, {Tool: "Bash", Argv: []string{"make\x00all"}}, {Tool: "Glob"},

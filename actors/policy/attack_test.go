@@ -104,7 +104,7 @@ func reads() []string {
 }
 
 // The default preset allows every read.
-func TestReads(t *testing.T) {
+func TestTheDefaultPresetAllowsReads(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, c := range reads() {
 		v := p.Check(bash(t, c))

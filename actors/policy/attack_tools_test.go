@@ -66,7 +66,7 @@ func TestToolAttacks(t *testing.T) {
 
 // If the project is a home directory or contains one, no preset allows an edit, because the
 // edited file may be one that every login runs.
-func TestEditsWhereTheProjectIsHome(t *testing.T) {
+func TestEditsInAHomeDirectoryAsk(t *testing.T) {
 	p := preset(t, policy.PresetProject)
 	for _, dir := range []string{home, "/home", "/", "/root", "/Users/ann", "C:/Users/ann", "/mnt/c/Users/ann", "/mnt/c"} {
 		raw, _ := json.Marshal(map[string]string{"file_path": dir + "/.bashrc", "content": "x"})
@@ -87,7 +87,7 @@ func TestActionMustFitTool(t *testing.T) {
 
 // An allow rule or an answer for one command covers no other command. A deny rule covers its
 // command in every spelling.
-func TestRulesAreNotStretched(t *testing.T) {
+func TestRulesCoverNoOtherCommand(t *testing.T) {
 	for _, c := range []struct {
 		allow []string
 		asks  []policy.Call
@@ -166,7 +166,7 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 
 // A remembered answer may allow any further words after its own words. These words are allowed
 // only if the command still does what the person was shown.
-func TestAnswersAreNotStretched(t *testing.T) {
+func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string
 		asks, spare []string
@@ -229,7 +229,7 @@ func TestAnswersDoNotCoverInput(t *testing.T) {
 
 // An answer for one exact command counts only in the directory where it was given, because the
 // same words mean other files elsewhere.
-func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
+func TestExactAnswersCountOnlyInTheirDirectory(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	proposed := p.Propose(bash(t, "cp a b"))
 	require.Len(t, proposed, 1)
@@ -245,7 +245,7 @@ func TestAnswersHoldWhereTheyWereGiven(t *testing.T) {
 
 // If Guard is given a data directory in an unusual place, the directory's files are protected
 // as nod's own.
-func TestGuard(t *testing.T) {
+func TestGuardProtectsADataDirectory(t *testing.T) {
 	p, err := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write"}}).Guard("/srv/keep", project+"/Data")
 	require.NoError(t, err)
 	for _, c := range []policy.Call{file(t, "Write", "/srv/keep/x"), file(t, "Write", "/srv/x/../keep/y"), file(t, "Edit", "data/keys/x"), file(t, "Write", "/SRV/keep/x"), bash(t, "rm -rf /srv/keep"), bash(t, "cp x data/x"), bash(t, "echo x > /srv/keep/y"), bash(t, "cd /srv && rm -rf keep"), bash(t, "dd of=/srv/keep/x"), bash(t, "sed -i s/a/b/ /srv/keep/x")} {
@@ -265,7 +265,7 @@ func TestGuard(t *testing.T) {
 
 // An import of another host's rules leaves out allow rules that would allow more in nod than
 // in that host, and allow rules that allow any command.
-func TestImportTakesOverNoMoreThanThereWas(t *testing.T) {
+func TestImportLeavesOutRulesThatAllowMore(t *testing.T) {
 	for _, r := range []string{"Bash", "Bash(*)", "Bash(git:*)", "Bash(git *)", "Bash(find:*)", "Bash(sed:*)", "Bash(awk:*)", "Bash(tar:*)", "Bash(vim:*)", "Bash(xargs:*)", "Bash(sh:*)", "Bash(env:*)", "Bash(python3:*)", "Bash(docker:*)", "Bash(tmux:*)", "Bash(nod:*)", "Bash(nod pending)", "Bash(ssh:*)", "Bash(npx:*)", "Bash(make:*)", "Bash(rg:*)", "Edit(/docs/**)", "Read(/x)", "Write(/src/*)"} {
 		perms, left, err := rules.ImportClaudeCode([]byte(`{"permissions":{"allow":["` + r + `"]}}`))
 		require.NoError(t, err)

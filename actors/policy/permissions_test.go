@@ -83,7 +83,7 @@ func TestPermissionTags(t *testing.T) {
 	}
 }
 
-func TestWhatPermissionsCover(t *testing.T) {
+func TestPermissionsCoverWholePathSegments(t *testing.T) {
 	set := schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/src", "/etc/hosts"}, WriteDirs: []string{"/out"}}
 	everything := schemas.SessionPermissions{WriteDirs: []string{"/"}, Network: true}
 	for _, c := range []struct {
@@ -122,7 +122,7 @@ func TestWhatPermissionsCover(t *testing.T) {
 	assert.False(t, policy.Covers(&everything, parse(t, "@read:/src")[0], lost), "what cannot be resolved is not held")
 }
 
-func TestMissingIsTheTruePartThatIsLacking(t *testing.T) {
+func TestMissingResolvesLinksAndSkipsHeldPermissions(t *testing.T) {
 	set := schemas.SessionPermissions{ReadDirs: []string{"/src"}}
 	links := func(p string) (string, error) {
 		return map[string]string{"/src/link": "/etc/passwd"}[p] + strings.TrimPrefix(p, "/src/link"), nil
@@ -141,7 +141,7 @@ func TestMissingIsTheTruePartThatIsLacking(t *testing.T) {
 	assert.EqualError(t, err, "Path must not contain control characters.", "nobody can be shown such a target")
 }
 
-func TestApplyAddsAndTakesNothingAway(t *testing.T) {
+func TestApplyOnlyAddsPermissions(t *testing.T) {
 	before := schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a"}}
 	after := policy.Apply(before, parse(t, "@write:/out", "@read:/a/b", "@network")...)
 	assert.Equal(t, schemas.SessionPermissions{WorkingDir: "/home", ReadDirs: []string{"/a", "/out"}, WriteDirs: []string{"/out"}, Network: true}, after)

@@ -17,7 +17,7 @@ func file(t *testing.T, tool, path string) policy.Call {
 	return call(t, tool, map[string]string{"file_path": path})
 }
 
-func TestTableWithoutRules(t *testing.T) {
+func TestToolsWithoutRulesHaveTheirDefault(t *testing.T) {
 	for name, want := range map[string]policy.Effect{"Read": policy.Allow, "Glob": policy.Allow, "Grep": policy.Allow, "WebSearch": policy.Allow, "WebFetch": policy.Allow,
 		"Write": policy.Ask, "Edit": policy.Ask, "NotebookEdit": policy.Ask, "Bash": policy.Ask, "mcp__x__y": policy.Ask, "Unknown": policy.Ask, "": policy.Ask} {
 		for _, p := range []string{policy.PresetDesign, policy.PresetReaders, policy.PresetProject} {
@@ -183,7 +183,7 @@ func TestLayersOfTheCallsDirectory(t *testing.T) {
 }
 
 // Dirs returns every directory whose project settings apply to a call.
-func TestDirs(t *testing.T) {
+func TestDirsListsDirectoriesWithProjectSettings(t *testing.T) {
 	p := preset(t, policy.PresetDesign)
 	for want, c := range map[string]policy.Call{
 		project: bash(t, "ls"), project + " /srv/x": bash(t, "cd /srv/x && make"), project + " " + project + "/a": bash(t, "ls; cd a"), project + " /srv": call(t, "Bash", map[string]string{"command": "ls", "workdir": "/srv"}),
@@ -252,7 +252,7 @@ func TestProjectPreset(t *testing.T) {
 }
 
 // A remembered answer covers the call that the person was shown, and no similar call.
-func TestAlways(t *testing.T) {
+func TestARememberedAnswerCoversOnlyTheCallShown(t *testing.T) {
 	exact := preset(t, "").With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"npm", "test"}, Project: project})
 	for _, c := range []string{"npm test", "npm  test", "npm 'test'", "cd src && npm test 2>&1 | tail -n 40", "npm test || true", "npm test && npm test; echo $?", "npm test 2>/dev/null | grep -c ok"} {
 		v := exact.Check(bash(t, c))

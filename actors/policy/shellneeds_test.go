@@ -50,7 +50,7 @@ func covered(t *testing.T, dir, line string) (bool, string) {
 
 // A line that the preset allows is covered only if it reads nothing outside the directory w,
 // in whatever form its words contain the paths.
-func TestShellLinesReadWhatIsHeld(t *testing.T) {
+func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 	dir := held(t)
 	for _, line := range []string{
 		"ls", "cat x sub/near | head -n 3", "cat < x", "wc -l < sub/a.txt", "grep -rln x .", "grep -rn --include=*.go x sub", "cat plain/*.txt", "ls -d p*", "cat ./x*.txt", "cd sub && cat a.txt", "cat x # all of it", "cat x > /dev/null < /dev/null",
@@ -106,7 +106,7 @@ type lostDisk struct{}
 func (lostDisk) Links(string) ([]string, error)  { return nil, errors.New("lost") }
 func (lostDisk) WorkTree(string) (string, error) { return "", errors.New("lost") }
 
-func TestShellNeedsThatCannotBeTold(t *testing.T) {
+func TestShellNeedsErrors(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, line := range []string{"cat *.txt", "git status"} {
 		_, err := p.ShellNeeds(bash(t, line), lostDisk{})

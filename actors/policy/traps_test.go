@@ -57,7 +57,7 @@ w x' a`, `awk 'BEGIN{system("id")}'`, `awk '{print > "x"}' a`, `awk '{print | "s
 }
 
 // Lines with a trap are not allowed; the similar harmless lines are.
-func TestTraps(t *testing.T) {
+func TestLinesWithATrapAsk(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, trap := range traps() {
 		t.Run(trap.name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestSecretsAskForEveryTool(t *testing.T) {
 
 // No rule allows an agent to write nod's own files, or to run those nod commands that decide,
 // grant or configure.
-func TestOwnFilesAndCommands(t *testing.T) {
+func TestNoRuleAllowsNodsOwnFilesAndCommands(t *testing.T) {
 	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash", "Write", "Edit"}}).With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"nod"}, Prefix: true})
 	for _, c := range []string{`nod allow perm-1`, `nod deny x`, `/usr/local/bin/nod allow x`, `sudo nod grant x`, `env X=1 nod allow x`, `"nod" allow x`, `n\od freeze`, `ls && nod allow x`, `$(nod allow x)`, `bash -c "nod allow x"`, `sh -c 'ls; nod thaw'`,
 		`eval nod allow x`, `echo x | xargs nod allow`, `nod settings apply x`, `nod session set s --timeout 1h`, `nod up`, `nod --data /x allow y`, `nod policy import claude-code`, `nod hook claude-code`, `if true; then nod allow x; fi`, `nohup nod allow x &`, `timeout 5 nod allow x`, `go run ./cmd/nod allow x`,

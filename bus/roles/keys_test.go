@@ -94,7 +94,7 @@ func TestAddNeverOverwrites(t *testing.T) {
 }
 
 // Concurrent first starts agree on the keys.
-func TestEnsureAtOnce(t *testing.T) {
+func TestConcurrentFirstStartsAgreeOnTheKeys(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	users := make([][]roles.User, 8)
@@ -117,7 +117,7 @@ func TestEnsureAtOnce(t *testing.T) {
 	require.Len(t, read(t, dir), 6, "nothing is left over")
 }
 
-func TestKeysThatAreRefused(t *testing.T) {
+func TestUnsafeAndInvalidKeysAreRefused(t *testing.T) {
 	account, err := nkeys.CreateAccount()
 	require.NoError(t, err)
 	foreign, err := account.Seed()
@@ -156,7 +156,7 @@ func overwrite(content string) func(*testing.T, string) {
 	return func(t *testing.T, path string) { require.NoError(t, os.WriteFile(path, []byte(content), 0o600)) }
 }
 
-func TestKeyDirectoryThatIsRefused(t *testing.T) {
+func TestUnsafeKeyDirectoriesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	keys := open(t, dir)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "keys", ".new-17"), []byte("interrupted"), 0o600))

@@ -16,7 +16,7 @@ func everybody() []roles.ID {
 		roles.ConnectorID("tele"), roles.AgentID("ada"), roles.AgentID("telegram"), roles.AgentID("owner"))
 }
 
-func TestNamesOfKeys(t *testing.T) {
+func TestParseIDReadsOnlyValidNames(t *testing.T) {
 	for _, id := range everybody() {
 		got, err := roles.ParseID(id.String())
 		require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestNamesOfKeys(t *testing.T) {
 	require.Error(t, roles.ID{Role: roles.Inbox, Name: "telegram"}.Check())
 }
 
-func TestInboxesAreApart(t *testing.T) {
+func TestInboxPrefixesDoNotOverlap(t *testing.T) {
 	seen := map[string]roles.ID{}
 	for _, id := range everybody() {
 		prefix := id.InboxPrefix() + "."

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSpansAreWrittenAsPeopleDo(t *testing.T) {
+func TestSpansHaveDaysHoursAndMinutes(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"30m": 30 * time.Minute, "1d": 24 * time.Hour, "1d12h": 36 * time.Hour, "7d": 168 * time.Hour, "1h30m": 90 * time.Minute,
 	} {

@@ -45,26 +45,26 @@ func TestAllows(t *testing.T) {
 		d    schemas.Decision
 		want bool
 	}{
-		"a person's choice":    {yes, true},
-		"a rule's, optionless": {with(func(d *schemas.Decision) { d.OptionID, d.OptionKind = "", "" }), true},
-		"nothing":              {schemas.Decision{}, false},
-		"no outcome":           {with(func(d *schemas.Decision) { d.Outcome = "" }), false},
-		"unknown outcome":      {with(func(d *schemas.Decision) { d.Outcome = "granted" }), false},
-		"denied":               {with(func(d *schemas.Decision) { d.Outcome = schemas.Denied }), false},
-		"timed out":            {with(func(d *schemas.Decision) { d.Outcome = schemas.TimedOut }), false},
-		"withdrawn":            {with(func(d *schemas.Decision) { d.Outcome = schemas.Withdrawn }), false},
-		"cancelled":            {with(func(d *schemas.Decision) { d.Outcome = schemas.Cancelled }), false},
-		"another request":      {with(func(d *schemas.Decision) { d.PendingID = "q" }), false},
-		"another session":      {with(func(d *schemas.Decision) { d.SessionID = "t" }), false},
-		"a rejecting option":   {with(func(d *schemas.Decision) { d.OptionID = "reject_once" }), false},
-		"a rejecting kind":     {with(func(d *schemas.Decision) { d.OptionKind = schemas.RejectAlways }), false},
-		"an unknown kind":      {with(func(d *schemas.Decision) { d.OptionKind = "maybe" }), false},
+		"a person's choice":                {yes, true},
+		"a rule's allow without an option": {with(func(d *schemas.Decision) { d.OptionID, d.OptionKind = "", "" }), true},
+		"nothing":                          {schemas.Decision{}, false},
+		"no outcome":                       {with(func(d *schemas.Decision) { d.Outcome = "" }), false},
+		"unknown outcome":                  {with(func(d *schemas.Decision) { d.Outcome = "granted" }), false},
+		"denied":                           {with(func(d *schemas.Decision) { d.Outcome = schemas.Denied }), false},
+		"timed out":                        {with(func(d *schemas.Decision) { d.Outcome = schemas.TimedOut }), false},
+		"withdrawn":                        {with(func(d *schemas.Decision) { d.Outcome = schemas.Withdrawn }), false},
+		"cancelled":                        {with(func(d *schemas.Decision) { d.Outcome = schemas.Cancelled }), false},
+		"another request":                  {with(func(d *schemas.Decision) { d.PendingID = "q" }), false},
+		"another session":                  {with(func(d *schemas.Decision) { d.SessionID = "t" }), false},
+		"a rejecting option":               {with(func(d *schemas.Decision) { d.OptionID = "reject_once" }), false},
+		"a rejecting kind":                 {with(func(d *schemas.Decision) { d.OptionKind = schemas.RejectAlways }), false},
+		"an unknown kind":                  {with(func(d *schemas.Decision) { d.OptionKind = "maybe" }), false},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, agents.Allows(r, c.d)) })
 	}
 }
 
-func TestHear(t *testing.T) {
+func TestDescribeDecision(t *testing.T) {
 	tool := schemas.Request{Kind: schemas.KindToolCall}
 	network := schemas.Request{Kind: schemas.KindPermission, Permissions: []string{"@network"}}
 	write := schemas.Request{Kind: schemas.KindPermission, Permissions: []string{"@write:/p"}}
@@ -97,14 +97,14 @@ func TestHear(t *testing.T) {
 	}
 }
 
-func TestAnEditIsNoYesToWhatWasAsked(t *testing.T) {
+func TestAnAllowWithEditedInputDeniesTheOriginalCall(t *testing.T) {
 	r, d := schemas.Request{Kind: schemas.KindToolCall}, schemas.Decision{Outcome: schemas.Allowed, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}}
 	assert.Equal(t, agents.AgentReply{Allowed: true, Text: "Allowed by Ann."}, agents.DescribeRefusingEdits(&r, &d))
 	d.UpdatedInput = []byte(`{"command":"ls"}`)
 	assert.Equal(t, agents.AgentReply{Text: `Allowed by Ann. But only with edited input, so this call is denied. Ask again with: {"command":"ls"}`}, agents.DescribeRefusingEdits(&r, &d))
 }
 
-func TestOnlyAllowedIsHeardAsAllowed(t *testing.T) {
+func TestOnlyAllowedOutcomesAreDescribedAsAllowed(t *testing.T) {
 	for _, outcome := range []schemas.Outcome{schemas.Denied, schemas.Cancelled, schemas.TimedOut, schemas.Withdrawn, "", "ALLOWED", "new"} {
 		for _, kind := range []schemas.Kind{schemas.KindToolCall, schemas.KindPermission, schemas.KindQuestion} {
 			heard := agents.DescribeDecision(&schemas.Request{Kind: kind, Permissions: []string{"@network"}}, &schemas.Decision{Outcome: outcome, OptionKind: schemas.AllowOnce})
@@ -115,7 +115,7 @@ func TestOnlyAllowedIsHeardAsAllowed(t *testing.T) {
 	}
 }
 
-func TestHearErrorNeverAllows(t *testing.T) {
+func TestDescribeErrorNeverAllows(t *testing.T) {
 	assert.Equal(t, agents.AgentReply{IsError: true, Text: "No approver could be asked: no approver is set"},
 		agents.DescribeError(schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")))
 	assert.Equal(t, agents.AgentReply{IsError: true, Text: "Permission request failed"}, agents.DescribeError(&schemas.Error{}))
@@ -127,9 +127,9 @@ func TestAccess(t *testing.T) {
 		agents.Access([]string{"@network", "@write:/p:q", "@read:/r"}))
 }
 
-// TestActionOfTheNamesOfEachAgent: each agent's own name for a tool has the right action
+// TestActionOfKnowsEachAgentsToolNames: each agent's own name for a tool has the right action
 // type; an unknown name has ActionOther.
-func TestActionOfTheNamesOfEachAgent(t *testing.T) {
+func TestActionOfKnowsEachAgentsToolNames(t *testing.T) {
 	for name, want := range map[string]schemas.ActionType{
 		"Bash": schemas.ActionCommand, "bash": schemas.ActionCommand, "run_shell_command": schemas.ActionCommand,
 		"apply_patch": schemas.ActionFileWrite, "create": schemas.ActionFileWrite, "replace": schemas.ActionFileWrite,

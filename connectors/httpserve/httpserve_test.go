@@ -36,7 +36,7 @@ func TestATokenIsMadeOnceForItsOwnerAlone(t *testing.T) {
 	require.Len(t, left, 1, "nothing is left over")
 }
 
-func TestTokensThatAreRefused(t *testing.T) {
+func TestUnsafeTokensAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
 		mode os.FileMode

@@ -39,7 +39,7 @@ var unclear = []string{
 	"cancel that", "cancel cancel", "yes..", ". yes", "yes .", "not", "yes but no",
 }
 
-func TestWhatDecidesNothing(t *testing.T) {
+func TestUnclearTextDecidesNothing(t *testing.T) {
 	for _, text := range unclear {
 		assert.Equal(t, Utterance{}, ReadText(text), "typed %q", text)
 		if text != "yes." {

@@ -62,7 +62,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-func TestOutcomeSaysTheDayAndLeavesOutWhatIsUnknown(t *testing.T) {
+func TestOutcomeShowsTheDayAndOmitsUnknownDurations(t *testing.T) {
 	d := decided(schemas.Allowed, schemas.AllowOnce, human("Ann", "web"), "")
 	assert.Equal(t, "✅ Allowed once · Ann · 18 Jan 14:21 UTC · web · after 3 d", Outcome(d, askedAt(at1421.Add(-80*time.Hour))))
 	assert.Equal(t, "✅ Allowed once · Ann · 14:21 UTC · web", Outcome(d, askedAt(time.Time{})))
@@ -71,7 +71,7 @@ func TestOutcomeSaysTheDayAndLeavesOutWhatIsUnknown(t *testing.T) {
 
 // The outcome line has the number of calls, and shows if a call ended otherwise than
 // decided.
-func TestOutcomeCountsItsCallsAndTellsTheirAftermath(t *testing.T) {
+func TestOutcomeShowsItsCallsAndTheirAftermath(t *testing.T) {
 	ran := func(kind schemas.AftermathKind, reason string) schemas.Aftermath {
 		return schemas.Aftermath{PendingID: "r-1", Kind: kind, Reason: reason, At: at1421}
 	}

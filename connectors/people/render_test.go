@@ -150,7 +150,7 @@ func TestEveryFieldOfTheInputAppears(t *testing.T) {
 	}
 }
 
-func TestWhatWouldBeDoneComesFirst(t *testing.T) {
+func TestTheCommandIsShownBeforeItsDescription(t *testing.T) {
 	text := Text(asks("Bash", schemas.ActionCommand, `{"description":"List files","command":"rm"}`), now, 80)
 	assert.Less(t, strings.Index(text, "│ rm"), strings.Index(text, "│ List files"))
 }

@@ -119,7 +119,7 @@ func FuzzLines(f *testing.F) {
 
 // Random mixtures of the characters that are hardest to show are shown correctly. The
 // random numbers are seeded, so every run tests the same mixtures.
-func TestMixtures(t *testing.T) {
+func TestMixturesOfHardCharactersAreShown(t *testing.T) {
 	pieces := []string{
 		" ", "  ", "\t", "\n", "\r", "a", "Z", "5", "/", "(", ")", "-", "⟦", "⟧", "⏎", "⇥", "⟦rtl ", " ltr⟧", "\u202e", "\u2066", "\u200b",
 		"\u0301", "\u0e34", "ก", "é", "e", "\u1100", "\u1161", "\u11a8", "각", "א", "ש", "\u05c1", "\ufb2a", "ع", "\u064e", "\u0661", "،",

@@ -12,7 +12,7 @@ import (
 
 // Standing answers of every kind are described in one line, with the same fields in the
 // same order.
-func TestStandingAnswersInALine(t *testing.T) {
+func TestStandingAnswersAreDescribedInOneLine(t *testing.T) {
 	rules := []schemas.RememberedRule{{Tool: "Bash", Argv: []string{"npm", "test"}, Project: "/p"}}
 	given := func(change func(*schemas.StandingAnswer)) *schemas.StandingAnswer {
 		g := &schemas.StandingAnswer{
@@ -47,7 +47,7 @@ func TestStandingAnswersInALine(t *testing.T) {
 	}
 }
 
-func TestWhatUndoesAStandingAnswer(t *testing.T) {
+func TestTheUndoOfAStandingAnswer(t *testing.T) {
 	now := at1421
 	for want, change := range map[string]func(*schemas.StandingAnswer){
 		"revoke": func(*schemas.StandingAnswer) {},
@@ -61,7 +61,7 @@ func TestWhatUndoesAStandingAnswer(t *testing.T) {
 }
 
 // The text about a denial that also applies to later calls names the command that ends it.
-func TestADenialSaysWhatElseItAnswers(t *testing.T) {
+func TestADenialOfLaterCallsNamesItsUndo(t *testing.T) {
 	d := decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "")
 	assert.Empty(t, UndoHint(d))
 	d.Grant = &schemas.StandingAnswer{GrantID: "grant-1234567", Effect: schemas.EffectDeny, CreatedAt: at1421, ExpiresAt: at1421.Add(10 * time.Minute)}

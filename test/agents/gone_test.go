@@ -17,17 +17,17 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// yolo is a host that is started with a flag by which it runs every call without asking its
-// user. It asks only nod's hook.
-type yolo struct {
+// unattendedHost is a host that is started with a flag by which it runs every call without
+// asking its user. It asks only nod's hook.
+type unattendedHost struct {
 	host  hook.Host
 	pkg   string
 	call  call
 	start func(x *machine, program string) *exec.Cmd
 }
 
-func yolos() []yolo {
-	return []yolo{
+func unattendedHosts() []unattendedHost {
+	return []unattendedHost{
 		{hook.ClaudeCode(), claudePackage, claudeTouch, func(x *machine, program string) *exec.Cmd {
 			x.does("install", "claude-code", "--strict")
 			return x.claude(program, "-p", "go on", "--allowedTools", "Bash")
@@ -51,7 +51,7 @@ func yolos() []yolo {
 
 // If a hook is killed while it waits, the host does not run the call, and the hook's request is
 // withdrawn. The host does not run the call either if the hook's program is missing.
-func TestAGoneHookLetsNothingRun(t *testing.T) {
+func TestNoCallRunsIfItsHookIsKilledOrMissing(t *testing.T) {
 	for how, gone := range map[string]func(x *machine, c *exec.Cmd) *agent{
 		"killed": func(x *machine, c *exec.Cmd) *agent {
 			a := x.starts(c)
@@ -69,11 +69,11 @@ func TestAGoneHookLetsNothingRun(t *testing.T) {
 			return x.starts(c)
 		},
 	} {
-		for _, y := range yolos() {
-			t.Run(y.host.Name+" "+how, func(t *testing.T) {
-				each(t, y.host, y.pkg, func(t *testing.T, program string) {
-					x := newMachine(t, newModel(t, y.call))
-					a := gone(x, y.start(x, program))
+		for _, u := range unattendedHosts() {
+			t.Run(u.host.Name+" "+how, func(t *testing.T) {
+				each(t, u.host, u.pkg, func(t *testing.T, program string) {
+					x := newMachine(t, newModel(t, u.call))
+					a := gone(x, u.start(x, program))
 					x.until("the agent ends", a.hasEnded)
 					assert.NoFileExists(t, x.ran)
 					assert.Regexp(t, "(?i)blocked|denied", x.model.heard())

@@ -62,8 +62,8 @@ func BenchmarkMany(b *testing.B) {
 		began = time.Now()
 		frozen, err := desk.Freeze(ctx, schemas.FreezeRequest{From: schemas.From{UserID: "ann"}})
 		require.NoError(b, err)
-		b.ReportMetric(time.Since(began).Seconds(), "told-s")
-		b.Log("denied when the freeze was told:", frozen.Denied)
+		b.ReportMetric(time.Since(began).Seconds(), "freeze-ack-s")
+		b.Log("denied when the freeze was acknowledged:", frozen.Denied)
 		for len(prompts) > 0 {
 			prompts, err = desk.Pending(ctx, schemas.Query{})
 			require.NoError(b, err)

@@ -93,8 +93,8 @@ func counted(e *evidence) (found []violation) {
 	return found
 }
 
-// itsOwnWord checks that an answer decides only the request that it names.
-func itsOwnWord(e *evidence) (found []violation) {
+// answersItsOwnRequest checks that an answer decides only the request that it names.
+func answersItsOwnRequest(e *evidence) (found []violation) {
 	for _, ev := range e.Events {
 		if d := ev.Decision; ev.Op == opAnswer && ev.Err == nil && d != nil && (d.SessionID != ev.Session || d.PendingID != ev.ID) {
 			found = append(found, violates(ev.key(), "%s answered it, but the answer was taken for %s", ev.Who, words(d)))

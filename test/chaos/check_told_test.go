@@ -37,9 +37,9 @@ func (e *evidence) endedAt(key string, group []*event) (at time.Duration, known 
 	return at, known
 }
 
-// everyoneHears checks that each operation returns within the bound, and each wait for a
+// everythingDelivered checks that each operation returns within the bound, and each wait for a
 // decision within the bound after the decision.
-func everyoneHears(e *evidence) (found []violation) {
+func everythingDelivered(e *evidence) (found []violation) {
 	for key, events := range e.byKey() {
 		decided, known := decidedAt(events)
 		for _, ev := range events {
@@ -182,9 +182,9 @@ func hasAnswerButtons(m telegramtest.Message) bool {
 	})
 }
 
-// phoneIsTidy checks that a second message about a question is marked as a repeat, and that
+// phoneIsUpToDate checks that a second message about a question is marked as a repeat, and that
 // messages about decided questions have no answer buttons.
-func phoneIsTidy(e *evidence) (found []violation) {
+func phoneIsUpToDate(e *evidence) (found []violation) {
 	messages := map[string][]telegramtest.Message{}
 	for _, m := range e.Phone {
 		if id, ok := requestOn(m); ok {

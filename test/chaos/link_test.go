@@ -11,7 +11,7 @@ import (
 
 // A cut link holds back the bytes that are sent through it, and delivers them when it is
 // mended.
-func TestACutLinkHoldsWhatIsSent(t *testing.T) {
+func TestACutLinkDeliversItsBytesOnceRestored(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer server.Close()

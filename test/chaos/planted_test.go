@@ -44,12 +44,12 @@ func (s *scene) does(what op, who, id, group string, from, to float64, change ..
 	return ev
 }
 
-func pending(ev *event)                      { ev.Pending = true }
-func fails(err error) func(*event)           { return func(ev *event) { ev.Err = err } }
-func until(at time.Time) func(*event)        { return func(ev *event) { ev.Deadline = at } }
-func lags(ev *event)                         { ev.Lags = true }
-func rejects(ev *event)                      { ev.Option = "reject_once" }
-func tells(d *schemas.Decision) func(*event) { return func(ev *event) { ev.Decision = d } }
+func pending(ev *event)                        { ev.Pending = true }
+func fails(err error) func(*event)             { return func(ev *event) { ev.Err = err } }
+func until(at time.Time) func(*event)          { return func(ev *event) { ev.Deadline = at } }
+func lags(ev *event)                           { ev.Lags = true }
+func rejects(ev *event)                        { ev.Option = "reject_once" }
+func returns(d *schemas.Decision) func(*event) { return func(ev *event) { ev.Decision = d } }
 
 // decided returns a decision about a request. name is the approver who made it; "" stands
 // for the clock, "ada" for the agent and "rule" for a rule.
@@ -93,7 +93,7 @@ func (s *scene) asks(id, group string, from float64) {
 
 func (s *scene) shows(id string, at float64, d *schemas.Decision) {
 	for _, who := range []string{"Ann", "Bob"} {
-		s.does(opView, who, id, "", at, at, tells(d))
+		s.does(opView, who, id, "", at, at, returns(d))
 	}
 }
 
@@ -102,8 +102,8 @@ func (s *scene) shows(id string, at float64, d *schemas.Decision) {
 func (s *scene) plainly(id, group string, from float64) *schemas.Decision {
 	d := s.decided(id, "d"+id, schemas.Allowed, "Ann", from+1)
 	s.asks(id, group, from)
-	s.does(opAnswer, "Ann", id, group, from+1, from+1.1, tells(d))
-	s.does(opHear, "ada0", id, group, from+0.1, from+1.2, tells(d))
+	s.does(opAnswer, "Ann", id, group, from+1, from+1.1, returns(d))
+	s.does(opHear, "ada0", id, group, from+0.1, from+1.2, returns(d))
 	s.shows(id, from+1.3, d)
 	s.keeps(id, d)
 	return d
@@ -114,11 +114,11 @@ var planted = []struct {
 	check, what string
 	plant       func(*scene)
 }{
-	{"one decision", "two are told of one request", func(s *scene) {
+	{"one decision", "a request has two decisions", func(s *scene) {
 		s.plainly("a", "g", 1)
-		s.does(opShow, "Bob", "a", "g", 3, 3.1, tells(s.decided("a", "other", schemas.Denied, "Bob", 2)))
+		s.does(opShow, "Bob", "a", "g", 3, 3.1, returns(s.decided("a", "other", schemas.Denied, "Bob", 2)))
 	}},
-	{"one decision", "what is told is not what is stored", func(s *scene) {
+	{"one decision", "the published decision is not the stored one", func(s *scene) {
 		s.plainly("a", "g", 1)
 		s.keeps("a", s.decided("a", "da2", schemas.Denied, "Bob", 2))
 	}},
@@ -126,9 +126,9 @@ var planted = []struct {
 		s.plainly("a", "g", 1)
 		s.does(opAnswer, "Bob", "a", "g", 2, 2.1, rejects, fails(schemas.Errorf(schemas.CodeConflict, "no").WithDecision(s.decided("a", "other", schemas.Denied, "Bob", 2))))
 	}},
-	{"one decision", "people are told two ends of a question of two calls", func(s *scene) {
+	{"one decision", "a question of two calls has two decisions", func(s *scene) {
 		s.keeps("a", s.plainly("a", "g", 1), "b")
-		s.does(opShow, "Bob", "a", "g", 3, 3.1, tells(s.decided("a", "other", schemas.Denied, "Bob", 2)))
+		s.does(opShow, "Bob", "a", "g", 3, 3.1, returns(s.decided("a", "other", schemas.Denied, "Bob", 2)))
 	}},
 	{"acknowledged is stored", "an answer is lost", func(s *scene) {
 		s.plainly("a", "g", 1)
@@ -136,46 +136,46 @@ var planted = []struct {
 	}},
 	{"acknowledged is stored", "a withdrawal is lost", func(s *scene) {
 		s.asks("a", "g", 1)
-		s.does(opWithdraw, "ada0", "a", "g", 2, 2.1, tells(s.decided("a", "w", schemas.Withdrawn, "ada", 2)))
+		s.does(opWithdraw, "ada0", "a", "g", 2, 2.1, returns(s.decided("a", "w", schemas.Withdrawn, "ada", 2)))
 		s.keeps("a", nil)
 	}},
 	{"refused is not stored", "an answer that was refused counts", func(s *scene) {
 		d := s.decided("a", "da", schemas.Allowed, "Ann", 2)
 		s.asks("a", "g", 1)
 		s.does(opAnswer, "Ann", "a", "g", 2, 2.1, fails(schemas.Errorf(schemas.CodeForbidden, "frozen")))
-		s.does(opHear, "ada0", "a", "g", 1.1, 2.2, tells(d))
+		s.does(opHear, "ada0", "a", "g", 1.1, 2.2, returns(d))
 		s.shows("a", 2.3, d)
 		s.keeps("a", d)
 	}},
-	{"allow once", "two calls run on one word", func(s *scene) {
+	{"allow once", "two calls run on an allow of one", func(s *scene) {
 		s.plainly("a", "g", 1)
 		d := s.decided("b", "db", schemas.Allowed, "Ann", 2)
 		s.asks("b", "g", 1)
-		s.does(opHear, "ada1", "b", "g", 1.1, 2.2, tells(d))
+		s.does(opHear, "ada1", "b", "g", 1.1, 2.2, returns(d))
 		s.shows("b", 2.3, d)
 		s.keeps("b", d)
 	}},
-	{"allow once", "three calls run on a word about two", func(s *scene) {
+	{"allow once", "three calls run on an allow of two", func(s *scene) {
 		s.plainly("a", "g", 1)
 		for _, ev := range s.Events {
 			ev.Waiters = 2
 		}
 		for _, id := range []string{"b", "c"} {
-			s.does(opAsk, "ada1", id, "g", 2, 2.1, tells(s.decided(id, "d"+id, schemas.Allowed, "rule", 2)))
+			s.does(opAsk, "ada1", id, "g", 2, 2.1, returns(s.decided(id, "d"+id, schemas.Allowed, "rule", 2)))
 			s.keeps(id, s.decided(id, "d"+id, schemas.Allowed, "rule", 2))
 		}
 	}},
 	{"allow once", "a denied call runs", func(s *scene) {
 		d := s.decided("a", "da", schemas.Allowed, "Ann", 2)
 		s.asks("a", "g", 1)
-		s.does(opAnswer, "Ann", "a", "g", 2, 2.1, rejects, tells(s.decided("a", "da", schemas.Denied, "Ann", 2)))
-		s.does(opHear, "ada0", "a", "g", 1.1, 2.2, tells(d))
+		s.does(opAnswer, "Ann", "a", "g", 2, 2.1, rejects, returns(s.decided("a", "da", schemas.Denied, "Ann", 2)))
+		s.does(opHear, "ada0", "a", "g", 1.1, 2.2, returns(d))
 	}},
 	{"counted", "one of two that were allowed is denied", func(s *scene) {
 		s.plainly("a", "g", 1)
 		s.Events[3].Waiters = 2
 		s.asks("b", "g", 1)
-		s.does(opHear, "ada1", "b", "g", 1.1, 2.2, tells(s.decided("b", "db", schemas.Denied, "Ann", 2)))
+		s.does(opHear, "ada1", "b", "g", 1.1, 2.2, returns(s.decided("b", "db", schemas.Denied, "Ann", 2)))
 	}},
 	{"counted", "one of two that were allowed is left waiting", func(s *scene) {
 		s.plainly("a", "g", 1)
@@ -183,15 +183,15 @@ var planted = []struct {
 		s.asks("b", "g", 1)
 		s.does(opHear, "ada1", "b", "g", 1.1, 0)
 	}},
-	{"its own word", "it was taken for another call", func(s *scene) {
+	{"own request", "an answer decides another request", func(s *scene) {
 		s.plainly("a", "g", 1)
-		s.does(opAnswer, "Bob", "a", "g", 2, 2.1, tells(s.decided("b", "db", schemas.Allowed, "Bob", 2)))
+		s.does(opAnswer, "Bob", "a", "g", 2, 2.1, returns(s.decided("b", "db", schemas.Allowed, "Bob", 2)))
 	}},
-	{"who allowed", "by a person who said nothing of it", func(s *scene) {
+	{"who allowed", "the named approver gave no answer", func(s *scene) {
 		s.plainly("a", "g", 1)
 		d := s.decided("b", "db", schemas.Allowed, "Bob", 2)
 		s.asks("b", "g", 1)
-		s.does(opHear, "ada1", "b", "g", 1.1, 2.2, tells(d))
+		s.does(opHear, "ada1", "b", "g", 1.1, 2.2, returns(d))
 	}},
 	{"deadline", "allowed at the deadline", func(s *scene) {
 		s.plainly("a", "g", 1)
@@ -208,23 +208,23 @@ var planted = []struct {
 			}
 		}
 	}},
-	{"deadline", "timed out before it", func(s *scene) {
+	{"deadline", "timed out before the deadline", func(s *scene) {
 		d := s.decided("a", "da", schemas.TimedOut, "", 4)
 		s.asks("a", "g", 1)
 		s.Events[0].Deadline = s.noon.Add(seconds(10))
 		s.does(opAnswer, "Ann", "a", "g", 2, 2.1, fails(schemas.Errorf(schemas.CodeStale, "late").WithDecision(d)))
 		s.keeps("a", d)
 	}},
-	{"revoked", "asked after the revocation, and allowed", func(s *scene) {
+	{"revoked", "asked after the revoke, and allowed", func(s *scene) {
 		s.does(opRevoke, "Ann", "", "g", 1, 1.1)
-		s.does(opAsk, "ada0", "a", "g", 1.2, 1.3, tells(s.decided("a", "da", schemas.Allowed, "rule", 1.3)))
+		s.does(opAsk, "ada0", "a", "g", 1.2, 1.3, returns(s.decided("a", "da", schemas.Allowed, "rule", 1.3)))
 	}},
 	{"frozen", "asked while it is frozen, and allowed", func(s *scene) {
 		s.does(opFreeze, "Ann", "", "", 1, 1.1)
-		s.does(opAsk, "ada0", "a", "g", 1.2, 1.3, tells(s.decided("a", "da", schemas.Allowed, "rule", 1.3)))
+		s.does(opAsk, "ada0", "a", "g", 1.2, 1.3, returns(s.decided("a", "da", schemas.Allowed, "rule", 1.3)))
 		s.does(opThaw, "Carl", "", "", 2, 2.1)
 	}},
-	{"frozen", "open when it was frozen, and allowed after the thaw", func(s *scene) {
+	{"frozen", "pending at the freeze, and allowed after the thaw", func(s *scene) {
 		s.does(opFreeze, "Ann", "", "", 2, 2.1)
 		s.does(opThaw, "Carl", "", "", 3, 3.1)
 		d := s.plainly("a", "g", 1)
@@ -236,39 +236,39 @@ var planted = []struct {
 		s.plainly("a", "g", 1.5) // asked before the freeze was acknowledged
 		s.does(opThaw, "Carl", "", "", 30, 30.1)
 	}},
-	{"heard", "an asker hears too late", func(s *scene) {
+	{"delivered", "an agent gets its decision too late", func(s *scene) {
 		s.plainly("a", "g", 1)
 		s.Events[4].Return = seconds(20)
 	}},
-	{"heard", "an asker hears nothing although the fault has ended", func(s *scene) {
+	{"delivered", "an agent gets no decision after the fault", func(s *scene) {
 		s.plainly("a", "g", 1)
 		s.Faults = []span{{"kill", seconds(1), seconds(30)}}
 		s.Events[4].Decision, s.Events[4].Return = nil, never
 	}},
-	{"heard", "an answer is not taken", func(s *scene) {
+	{"delivered", "an answer gets its reply too late", func(s *scene) {
 		s.plainly("a", "g", 1)
 		s.Events[3].Return = seconds(40)
 	}},
-	{"heard", "nod ask hears too late", func(s *scene) {
+	{"delivered", "nod ask gets its decision too late", func(s *scene) {
 		d := s.plainly("a", "g", 1)
-		s.does(opAsk, "nod ask", "a", "g", 0.5, 60, tells(d))
+		s.does(opAsk, "nod ask", "a", "g", 0.5, 60, returns(d))
 	}},
-	{"nothing lost", "an open request is gone", func(s *scene) { s.asks("a", "g", 1) }},
-	{"nothing lost", "an open request is not listed", func(s *scene) {
+	{"nothing lost", "a pending request is gone", func(s *scene) { s.asks("a", "g", 1) }},
+	{"nothing lost", "a pending request is not listed", func(s *scene) {
 		s.asks("a", "g", 1)
 		s.keeps("a", nil)
 		s.Stored.Pending = map[string]bool{}
 	}},
-	{"nothing lost", "a record has ended and its asker was not told", func(s *scene) {
+	{"nothing lost", "a decided request's agent gets no decision", func(s *scene) {
 		s.asks("a", "g", 1)
 		s.does(opHear, "ada0", "a", "g", 1.1, 0)
 		s.keeps("a", s.decided("a", "da", schemas.Allowed, "Ann", 2))
 	}},
-	{"shown", "a viewer never sees a question", func(s *scene) {
+	{"shown", "a viewer never shows a question", func(s *scene) {
 		s.does(opAsk, "ada0", "a", "g", 1, 1.1, pending)
 		s.keeps("a", nil)
 	}},
-	{"shown", "a viewer never sees its end", func(s *scene) {
+	{"shown", "a viewer never shows its end", func(s *scene) {
 		s.plainly("a", "g", 1)
 		s.Events = s.Events[:len(s.Events)-1]
 	}},
@@ -282,23 +282,23 @@ var planted = []struct {
 		s.plainly("a", "g", 1)
 		s.Phone = []telegramtest.Message{{First: "Request: a\n", Buttons: []telegramtest.Button{{Text: "✅ Allow once"}}}}
 	}},
-	{"rules", "a rule is not kept", func(s *scene) {
-		s.does(opAsk, "ada0", "a", "Forbidden", 1, 1.1, tells(s.decided("a", "da", schemas.Allowed, "rule", 1)))
+	{"rules", "a rule is not applied", func(s *scene) {
+		s.does(opAsk, "ada0", "a", "Forbidden", 1, 1.1, returns(s.decided("a", "da", schemas.Allowed, "rule", 1)))
 	}},
-	{"linearizable", "it is open again after its decision", func(s *scene) {
+	{"linearizable", "a request is pending again after its decision", func(s *scene) {
 		s.plainly("a", "g", 1)
 		s.does(opShow, "Bob", "a", "g", 5, 5.1, pending)
 	}},
 	{"linearizable", "a decision is read before it was made", func(s *scene) {
 		d := s.plainly("a", "g", 1)
-		s.does(opShow, "Bob", "a", "g", 1.15, 1.2, tells(d))
+		s.does(opShow, "Bob", "a", "g", 1.15, 1.2, returns(d))
 		s.Events[3].Call = seconds(1.8)
 		s.Events[3].Return = seconds(1.9)
 	}},
-	{"linearizable", "nobody made the decision that is told", func(s *scene) {
+	{"linearizable", "no answer made the decision", func(s *scene) {
 		d := s.decided("a", "da", schemas.Allowed, "Bob", 2)
 		s.asks("a", "g", 1)
-		s.does(opHear, "ada0", "a", "g", 1.1, 2.2, tells(d))
+		s.does(opHear, "ada0", "a", "g", 1.1, 2.2, returns(d))
 		s.keeps("a", d)
 	}},
 }
@@ -328,22 +328,22 @@ func TestEachPlantedViolationIsFound(t *testing.T) {
 func TestHistoriesWithoutViolationsPass(t *testing.T) {
 	for what, plant := range map[string]func(*scene){
 		"a plain call": func(s *scene) { s.plainly("a", "g", 1) },
-		"two calls on a word about two": func(s *scene) {
+		"two calls run on an allow of two": func(s *scene) {
 			s.keeps("a", s.plainly("a", "g", 1), "b")
 			s.Events[3].Waiters = 2
 			d := s.decided("b", "da", schemas.Allowed, "Ann", 2)
 			s.does(opAsk, "ada1", "b", "g", 1, 1.1, pending)
-			s.does(opHear, "ada1", "b", "g", 1.1, 2.2, tells(d))
+			s.does(opHear, "ada1", "b", "g", 1.1, 2.2, returns(d))
 		},
-		"a duel of which one wins": func(s *scene) {
+		"two opposite answers, one of which counts": func(s *scene) {
 			d := s.plainly("a", "g", 1)
 			s.does(opAnswer, "Bob", "a", "g", 2, 2.1, rejects, fails(schemas.Errorf(schemas.CodeConflict, "decided").WithDecision(d)))
 		},
-		"an answer that nobody knows of, and that counts": func(s *scene) {
+		"an answer without a reply that counts": func(s *scene) {
 			d := s.decided("a", "da", schemas.Allowed, "Ann", 2)
 			s.asks("a", "g", 1)
 			s.does(opAnswer, "Ann", "a", "g", 2, 6, fails(schemas.Errorf(schemas.CodeUnavailable, "away")))
-			s.does(opHear, "ada0", "a", "g", 1.1, 4, tells(d))
+			s.does(opHear, "ada0", "a", "g", 1.1, 4, returns(d))
 			s.shows("a", 4, d)
 			s.keeps("a", d)
 		},
@@ -351,25 +351,25 @@ func TestHistoriesWithoutViolationsPass(t *testing.T) {
 			d := s.decided("a", "da", schemas.TimedOut, "", 4)
 			s.asks("a", "g", 1)
 			s.does(opAnswer, "Ann", "a", "g", 4.1, 4.2, fails(schemas.Errorf(schemas.CodeStale, "late").WithDecision(d)))
-			s.does(opHear, "ada0", "a", "g", 1.1, 4.2, tells(d), until(s.noon.Add(seconds(4))))
+			s.does(opHear, "ada0", "a", "g", 1.1, 4.2, returns(d), until(s.noon.Add(seconds(4))))
 			s.shows("a", 4.3, d)
 			s.keeps("a", d)
 		},
-		"an asker that hears late, within the bound after a fault": func(s *scene) {
+		"a late decision within the bound after a fault": func(s *scene) {
 			s.plainly("a", "g", 1)
 			s.Faults = []span{{"partition", seconds(1), seconds(30)}}
 			s.Events[4].Return = seconds(44)
 		},
-		"a freeze that some engine may not know of": func(s *scene) {
+		"a freeze that an engine may not obey yet": func(s *scene) {
 			s.does(opFreeze, "Ann", "", "", 1, 1.1, lags)
-			s.does(opAsk, "ada0", "a", "Lookup", 1.2, 1.3, tells(s.decided("a", "da", schemas.Allowed, "rule", 1.3)))
+			s.does(opAsk, "ada0", "a", "Lookup", 1.2, 1.3, returns(s.decided("a", "da", schemas.Allowed, "rule", 1.3)))
 			s.Stored.Logged["S.a"] = s.decided("a", "da", schemas.Allowed, "rule", 1.3)
 		},
-		"a request that is open still": func(s *scene) {
+		"a request that is still pending": func(s *scene) {
 			s.asks("a", "g", 1)
 			s.keeps("a", nil)
 		},
-		"a repeat on the phone that says so": func(s *scene) {
+		"a second message that says it is a repeat": func(s *scene) {
 			s.plainly("a", "g", 1)
 			s.Phone = []telegramtest.Message{{First: "Request: a\n"}, {First: repeated + " …)\nRequest: a\n"}}
 		},

@@ -21,7 +21,7 @@ const settleWithin = bound + 10*time.Second
 // endure runs stories under faults until the deadline. It waits until the remaining stories
 // have ended and the viewers are up to date, and returns the evidence.
 func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadline time.Time) (*evidence, error) {
-	telling, stop := context.WithDeadline(ctx, deadline)
+	loadCtx, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
 	life, end := context.WithCancel(ctx)
 	defer end()
@@ -30,7 +30,7 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	var told atomic.Uint64
 	for range *flagStories {
 		strands.Go(func() {
-			for telling.Err() == nil {
+			for loadCtx.Err() == nil {
 				w.tell(life, seed, told.Add(1))
 				if *flagRequests > 0 && w.requests() >= *flagRequests {
 					stop()
@@ -39,8 +39,8 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 		})
 	}
 	faults.after = func() { strands.Go(func() { w.afterFault(life) }) }
-	failed := faults.run(telling, w.history, deadline)
-	if telling.Err() != nil {
+	failed := faults.run(loadCtx, w.history, deadline)
+	if loadCtx.Err() != nil {
 		failed = nil // the schedule stopped because the load has ended
 	}
 	done := make(chan struct{})
@@ -52,7 +52,7 @@ func (w *world) endure(ctx context.Context, seed uint64, faults *schedule, deadl
 	case <-done:
 	case <-settled.C:
 	}
-	w.log("stories still told: " + strings.Join(w.telling(), " "))
+	w.log("stories still running: " + strings.Join(w.activeStories(), " "))
 	e := &evidence{Began: w.began, Faults: faults.spans}
 	w.quiesce(ctx)
 	e.End = w.now()
@@ -88,8 +88,8 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 			continue
 		}
 		s := &story{world: w, name: fmt.Sprintf("%s-%d", kind.kind, number), session: fmt.Sprintf("S%d", number), rng: rng}
-		w.tells(s.name, true)
-		defer w.tells(s.name, false)
+		w.setActive(s.name, true)
+		defer w.setActive(s.name, false)
 		told, cancel := context.WithTimeout(ctx, 90*time.Second)
 		defer cancel()
 		kind.tell(s, told)
@@ -98,8 +98,8 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 	}
 }
 
-// tells records that a story has begun or ended.
-func (w *world) tells(name string, begins bool) {
+// setActive records that a story has begun or ended.
+func (w *world) setActive(name string, begins bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.active[name] = begins; !begins {
@@ -107,8 +107,8 @@ func (w *world) tells(name string, begins bool) {
 	}
 }
 
-// telling returns the names of the stories that run.
-func (w *world) telling() []string {
+// activeStories returns the names of the stories that run.
+func (w *world) activeStories() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return sortedKeys(w.active)

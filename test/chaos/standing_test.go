@@ -91,12 +91,12 @@ func (s *story) freeze(ctx context.Context) {
 		calls = append(calls, s.ask(ctx, i%askers, fmt.Sprint(s.name, "-", i), s.call(fmt.Sprint(s.name, "-", i))))
 	}
 	s.thinks(ctx, 500*time.Millisecond)
-	if s.brakes(ctx, s.ann(), opFreeze) != nil {
-		_ = s.brakes(ctx, s.carl(), opThaw) // the freeze may be in force despite the error
+	if s.changesFreeze(ctx, s.ann(), opFreeze) != nil {
+		_ = s.changesFreeze(ctx, s.carl(), opThaw) // the freeze may be in force despite the error
 	} else {
 		calls = append(calls, s.ask(ctx, s.rng.IntN(askers), s.name+"-frozen", s.call(s.name+"-frozen")))
 		s.thinks(ctx, time.Second)
-		if err := s.brakes(ctx, s.carl(), opThaw); err != nil {
+		if err := s.changesFreeze(ctx, s.carl(), opThaw); err != nil {
 			return
 		}
 	}
@@ -107,15 +107,15 @@ func (s *story) freeze(ctx context.Context) {
 	}
 }
 
-// brakes has an approver freeze or thaw the story's session.
-func (s *story) brakes(ctx context.Context, who *person, what op) error {
+// changesFreeze has an approver freeze or thaw the story's session.
+func (s *story) changesFreeze(ctx context.Context, who *person, what op) error {
 	end := s.begin(event{Op: what, Story: s.name, Session: s.session, Who: who.name, Group: s.name})
 	b := schemas.FreezeRequest{SessionID: s.session, Reason: "a look first", From: schemas.From{UserID: who.userID}}
-	brake := who.desk.Freeze
+	change := who.desk.Freeze
 	if what == opThaw {
-		brake = who.desk.Thaw
+		change = who.desk.Thaw
 	}
-	frozen, err := brake(ctx, b)
+	frozen, err := change(ctx, b)
 	end(func(e *event) { e.Err, e.Lags = err, len(frozen.Laggards) > 0 })
 	return err
 }

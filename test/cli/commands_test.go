@@ -39,7 +39,7 @@ func open(e *rig.Env, id string) *rig.Question {
 	return q
 }
 
-func TestAskingByCommandEndsInItsExitCode(t *testing.T) {
+func TestAskExitsWithTheCodeOfItsDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	ask := func(more ...string) rig.Ran { return env.Nod(append([]string{"ask", "--session", "S"}, more...)...) }
@@ -187,7 +187,7 @@ func without(object any, field string) map[string]any {
 }
 
 // nod allow and nod deny print the decision that is stored, even if it is not their own.
-func TestAnsweringByCommandTellsWhatReallyHappened(t *testing.T) {
+func TestAllowAndDenyPrintTheStoredDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	open(env, "allowed1")
@@ -269,7 +269,7 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 
 // nod allow makes a standing answer only if --rule repeats the text of the rule that an
 // earlier command has shown.
-func TestALastingAnswerByCommandShowsItsReach(t *testing.T) {
+func TestAStandingAnswerByCommandRepeatsItsRule(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	ada := env.Agent("ada")

@@ -35,7 +35,7 @@ func trueDir(t *testing.T) string {
 	return dir
 }
 
-func TestWhatASessionHoldsIsSetAndShown(t *testing.T) {
+func TestASessionsPermissionsAreSetAndShown(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
@@ -120,7 +120,7 @@ func inside(m *rig.Machine, dir string, args ...string) *exec.Cmd {
 	return c
 }
 
-func TestExecRunsInsideWhatIsNamed(t *testing.T) {
+func TestExecRunsWithinTheNamedPermissions(t *testing.T) {
 	t.Parallel()
 	m, work, others := held(t)
 	if out, err := inside(m, work, "--require-enforcement", "--", "true").CombinedOutput(); err != nil {
@@ -176,7 +176,7 @@ func TestExecRunsInsideWhatIsNamed(t *testing.T) {
 	require.Equal(t, "nod: Cannot attach permission '"+out+"' - you don't have it.\n", string(said))
 }
 
-func TestExecIsTheCommand(t *testing.T) {
+func TestExecPassesStreamsAndTheExitCode(t *testing.T) {
 	t.Parallel()
 	m, work, others := held(t)
 	c := inside(m, work, "--", "sh", "-c", `cat; echo "$1" >&2; exit 7`, "sh", "--permission")

@@ -52,17 +52,17 @@ func TestAnotherMachineJoins(t *testing.T) {
 	here.StartNod("--listen", address)
 	_, stderr, code = there.Run("ask", "--session", "S", "--tool", "Read", "--input", `{"file_path":"/x"}`)
 	require.Zero(t, code, stderr)
-	hooked := there.Command("hook", "claude-code")
-	hooked.Stdin = strings.NewReader(`{"session_id":"H","cwd":"/","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"make release"}}`)
+	hookCmd := there.Command("hook", "claude-code")
+	hookCmd.Stdin = strings.NewReader(`{"session_id":"H","cwd":"/","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"make release"}}`)
 	var out bytes.Buffer
-	hooked.Stdout, hooked.Stderr = &out, &out
-	require.NoError(t, hooked.Start())
+	hookCmd.Stdout, hookCmd.Stderr = &out, &out
+	require.NoError(t, hookCmd.Start())
 	id := here.Pending("H")
 	stdout, _, _ = here.Run("pending", "--json")
 	require.Contains(t, stdout, `"agent": "devbox"`)
 	_, stderr, code = here.Run("allow", id)
 	require.Zero(t, code, stderr)
-	require.NoError(t, hooked.Wait(), out.String())
+	require.NoError(t, hookCmd.Wait(), out.String())
 	require.Contains(t, out.String(), `"behavior":"allow"`)
 
 	_, stderr, code = there.Run("pending")
@@ -81,7 +81,7 @@ func TestAnotherMachineJoins(t *testing.T) {
 	require.Contains(t, stderr, "certificate")
 }
 
-func TestInvitationsThatDoNotWork(t *testing.T) {
+func TestInvalidInvitationsAreRefused(t *testing.T) {
 	t.Parallel()
 	here, there := rig.NewMachine(t), rig.NewMachine(t)
 	join, _ := invites(here, "devbox")

@@ -104,7 +104,7 @@ func killNine(t *testing.T, kills int) {
 
 // A nod ask that waits gets the decision even if nod gets kill -9 in the meantime and restarts
 // at another port.
-func TestAWaitingAskOutlivesTheRestart(t *testing.T) {
+func TestAWaitingAskOutlivesARestart(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
@@ -127,7 +127,7 @@ func TestAWaitingAskOutlivesTheRestart(t *testing.T) {
 }
 
 // If a deadline passes while nod does not run, the request times out as soon as nod runs again.
-func TestADeadlineThatPassedWhileNodWasAway(t *testing.T) {
+func TestADeadlineDuringAnOutageTimesTheRequestOut(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
@@ -168,14 +168,14 @@ func TestWhyNodDoesNotStart(t *testing.T) {
 		args []string
 		says string
 	}{
-		"a second one on the directory": {[]string{"up"}, "--data"},
+		"a second nod on the directory": {[]string{"up"}, "--data"},
 		"a directory that is a file":    {[]string{"up", "--data", file}, "--data"},
 		"an unreachable server":         {[]string{"up", "--nats-url", "nats://127.0.0.1:1"}, "--nats-url"},
 		"settings with a typing error":  {[]string{"up", "--data", t.TempDir(), "--settings", file}, "permisions"},
 		"an engine without servers":     {[]string{"engine"}, "--nats-url"},
-		"an address that is none":       {[]string{"up", "--listen", "here"}, "127.0.0.1"},
-		"an address that is not here":   {[]string{"up", "--data", t.TempDir(), "--listen", "192.0.2.1:4222"}, "nothing can listen on 192.0.2.1:4222"},
-		"a channel that is none":        {[]string{"pair", "pigeon"}, "there is telegram"},
+		"an invalid address":            {[]string{"up", "--listen", "here"}, "127.0.0.1"},
+		"an address of another machine": {[]string{"up", "--data", t.TempDir(), "--listen", "192.0.2.1:4222"}, "nothing can listen on 192.0.2.1:4222"},
+		"an unknown channel":            {[]string{"pair", "pigeon"}, "there is telegram"},
 		"a channel without a bot":       {[]string{"pair", "telegram"}, "connectors.telegram is not in the settings"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestWhyNodDoesNotStart(t *testing.T) {
 
 // nod engine prints that it waits for its NATS server. A signal stops it, and it prints that
 // too.
-func TestARoleThatWaitsSaysSo(t *testing.T) {
+func TestAnEnginePrintsThatItWaitsForItsServer(t *testing.T) {
 	t.Parallel()
 	c := rig.NewMachine(t).Command("engine", "--nats-url", "nats://127.0.0.1:1")
 	stderr, err := c.StderrPipe()
@@ -208,7 +208,7 @@ func TestARoleThatWaitsSaysSo(t *testing.T) {
 }
 
 // If a flag names the data directory, nod up prints that other commands need the flag too.
-func TestUpSaysWhatOtherCommandsNeed(t *testing.T) {
+func TestUpNamesTheFlagThatOtherCommandsNeed(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.Up = m.Command("up", "-q", "--listen", "127.0.0.1:0", "--http", "off", "--data", t.TempDir())

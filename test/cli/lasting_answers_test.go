@@ -23,7 +23,7 @@ type typist struct {
 
 // nod allow makes a standing answer only if an earlier command printed its rule and the command
 // names that rule.
-func TestNothingLastsUnseenByCommand(t *testing.T) {
+func TestAStandingAnswerByCommandNeedsItsRuleShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	ada := env.Agent("ada")

@@ -46,7 +46,7 @@ func TestSuggestionsFromTheLog(t *testing.T) {
 // With the setting harden_git, nod changes an allowed git command that only reads, so that git
 // does not run the programs that the repository's configuration names. The decision is stored in
 // a record, unlike other decisions of rules, because it holds an updated input.
-func TestGitReadsAreHardenedWhereTheSettingsWantIt(t *testing.T) {
+func TestHardenGitRewritesAllowedGitReads(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")

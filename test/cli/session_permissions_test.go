@@ -14,7 +14,7 @@ import (
 
 // A person and a script use the commands about a session's permissions: ask, show, grants,
 // grant, gate and revoke.
-func TestCommandsAboutWhatASessionHolds(t *testing.T) {
+func TestCommandsForASessionsPermissions(t *testing.T) {
 	t.Parallel()
 	m, dir := rig.NewMachine(t), rig.Tree(t)
 	m.StartNod()

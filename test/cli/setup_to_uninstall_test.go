@@ -176,7 +176,7 @@ func (h *house) files() (all []string) {
 
 // A user sets up nod, answers the test question, runs the service, upgrades and uninstalls nod.
 // At the end only the data directory is left, which uninstall --purge removes.
-func TestLifeInAFreshHome(t *testing.T) {
+func TestSetupUpgradeAndUninstallInAFreshHome(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	setup := h.command("setup", "--yes")
@@ -296,7 +296,7 @@ func (h *house) uninstall() {
 }
 
 // If one host's hook cannot be uninstalled, the launcher stays, because that hook runs it.
-func TestUninstallLeavesWhatIsNeeded(t *testing.T) {
+func TestUninstallKeepsALauncherThatAHookStillRuns(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.ok("setup", "--yes", "--no-test", "--no-service")

@@ -120,7 +120,7 @@ func TestAThawComesAfterTheLastDenial(t *testing.T) {
 
 // The pages of a listing hold all pending requests. A request that changes between two
 // pages is in a later page, in its new version.
-func TestPagesOfWhatIsPending(t *testing.T) {
+func TestPagesHoldAllPendingRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -211,7 +211,7 @@ func TestPagesShareScans(t *testing.T) {
 }
 
 // PageTimeout limits the time for each page, also in a context without a deadline.
-func TestEachPageHasItsTime(t *testing.T) {
+func TestPageTimeoutLimitsEachPage(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	desk := connector.NewDesk(env.Conn(roles.ConnectorID("terminal")), "terminal")
@@ -226,7 +226,7 @@ func TestEachPageHasItsTime(t *testing.T) {
 // A scan through any of three servers finds a write that was acknowledged before the scan
 // began, while the leader of the stream keeps changing. ChangedSince finds no record that was
 // last changed before the given time.
-func TestAScanFindsWhatWasAcknowledged(t *testing.T) {
+func TestAScanFindsAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	n := newNodes(t)
 	var stores []*bus.Store

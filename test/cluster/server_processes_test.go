@@ -260,7 +260,7 @@ func TestRolesStartBeforeTheirServers(t *testing.T) {
 
 // The only server is killed and started again: askers continue to wait, an answer while
 // the server is down fails with an error, and later answers reach the askers.
-func TestARestartOfTheBrokerAloneCostsAWait(t *testing.T) {
+func TestAskersWaitThroughARestartOfTheBroker(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("left out with -short: a server and roles as processes")

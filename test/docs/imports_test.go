@@ -101,7 +101,7 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
-func TestOnlyOneWayToEachLibrary(t *testing.T) {
+func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 	owners := map[string][]string{
 		"github.com/nats-io/nats.go":            {"bus/...", "test/..."},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
@@ -130,7 +130,7 @@ func TestOnlyOneWayToEachLibrary(t *testing.T) {
 	}
 }
 
-func TestTheClientBringsNoActors(t *testing.T) {
+func TestTheClientDoesNotImportProtoActor(t *testing.T) {
 	for _, p := range packages(t) {
 		if p.ImportPath == module {
 			for _, dep := range p.Deps {

@@ -49,7 +49,7 @@ func TestActorsNamesEverySubject(t *testing.T) {
 
 // Every row of docs/reference/timeouts.md states the value that its constant has in the
 // code.
-func TestActorsTellsTheTimeouts(t *testing.T) {
+func TestTimeoutsInTheReferenceMatchTheCode(t *testing.T) {
 	page := rig.Document(t, "docs/reference/timeouts.md")
 	rows := regexp.MustCompile("(?m)^\\| [^|]+ \\| ([^|]+) \\| `([a-z/_]+\\.go)`: `([A-Za-z]+)` \\|$").FindAllStringSubmatch(page, -1)
 	require.Greater(t, len(rows), 60)
@@ -177,7 +177,7 @@ func pages(t *testing.T) (all []string) {
 }
 
 // Every link to a file names an existing file and, after a #, an existing heading of it.
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksNameExistingFilesAndHeadings(t *testing.T) {
 	for _, page := range pages(t) {
 		name := filepath.Join("../..", page)
 		for _, link := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(rig.Document(t, page), -1) {
@@ -199,7 +199,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 }
 
 // Each block of Go in the README compiles as the body of a function.
-func TestTheReadmesGoCompiles(t *testing.T) {
+func TestTheReadmesGoCodeCompiles(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(rig.Document(t, "README.md"), -1)
 	require.NotEmpty(t, blocks)
 	source := "package readme\n\nimport (\n\t\"context\"\n\t\"os\"\n\n\tnod \"github.com/nodbus/nod\"\n)\n"

@@ -13,7 +13,7 @@ import (
 
 // An answer to one call does not decide another pending request, even if the answered call was
 // once sent again under the other request's id, which nod refused.
-func TestAnAnswerIsForNoOtherCallUnderAJoinersID(t *testing.T) {
+func TestAnAnswerDecidesNoOtherRequestWithTheSameID(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
@@ -32,7 +32,7 @@ func TestAnAnswerIsForNoOtherCallUnderAJoinersID(t *testing.T) {
 
 // "Allow once" lets each waiting call run. Each detached call leaves an approval for the
 // next identical call.
-func TestAllowingADetachedCallOnceLetsOneThrough(t *testing.T) {
+func TestAllowOnceOfADetachedCallAllowsOneLaterCall(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
@@ -71,7 +71,7 @@ func TestAllowingADetachedCallOnceLetsOneThrough(t *testing.T) {
 // Two approvers give opposite answers at nearly the same time on different engines, each
 // about the calls that their prompt counted. No call runs that the allow did not count, and
 // exactly one of the approvers is refused.
-func TestOppositeAnswersAboutIdenticalCalls(t *testing.T) {
+func TestOneOfTwoOppositeAnswersIsRefused(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { fewerPrompts(s); s.Engines = 3 })
 	ada := env.Agent("ada")
@@ -108,7 +108,7 @@ func TestOppositeAnswersAboutIdenticalCalls(t *testing.T) {
 }
 
 // A question takes at most 64 calls; the next call begins another question.
-func TestAQuestionThatIsFullBeginsAnother(t *testing.T) {
+func TestAQuestionTakesAtMost64Calls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
@@ -132,7 +132,7 @@ func TestAQuestionThatIsFullBeginsAnother(t *testing.T) {
 // An approver allows a detached call once while its agent asks again on another engine. The
 // call leaves an approval if it was still detached, and otherwise gets the answer: it never
 // runs twice.
-func TestComingBackWhileAPersonAllowsLetsOneThrough(t *testing.T) {
+func TestACallAskedAgainDuringItsAllowRunsOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada := env.Agent("ada")
@@ -152,7 +152,7 @@ func TestComingBackWhileAPersonAllowsLetsOneThrough(t *testing.T) {
 
 // A call joins a question, or uses an approval, only if not just its input is the same, but
 // also its project, host, effect and options.
-func TestWhatIsJoinedIsTheVerySame(t *testing.T) {
+func TestOnlyIdenticalCallsJoinAQuestion(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
@@ -180,7 +180,7 @@ func TestWhatIsJoinedIsTheVerySame(t *testing.T) {
 }
 
 // The stored session does not grow with the number of its denied and pending calls.
-func TestWhatIsKeptOfASessionIsBounded(t *testing.T) {
+func TestAStoredSessionDoesNotGrowWithItsCalls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
@@ -227,7 +227,7 @@ func changesAnswer(e *rig.Env, session string, change func(*schemas.StandingAnsw
 
 // A request that has used an approval is not allowed by it again if the use was long ago, or
 // the approval was revoked since.
-func TestAnApprovalThatWasUsedIsNotFoundForEver(t *testing.T) {
+func TestAUsedApprovalDoesNotAllowItsRequestForever(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -246,7 +246,7 @@ func TestAnApprovalThatWasUsedIsNotFoundForEver(t *testing.T) {
 }
 
 // A mistaken denial is listed and can be revoked; the next identical call asks again.
-func TestADenialThatWasAMistakeIsTakenBack(t *testing.T) {
+func TestARememberedDenialCanBeRevoked(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
@@ -262,7 +262,7 @@ func TestADenialThatWasAMistakeIsTakenBack(t *testing.T) {
 }
 
 // A decided request that its agent sends again does not use up an approval of the same call.
-func TestAskingAboutWhatIsDecidedUsesNothingUp(t *testing.T) {
+func TestAskingAgainAfterADecisionUsesNoApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")

@@ -49,7 +49,7 @@ func startWired(t *testing.T) (*rig.Env, *rig.Wire) {
 
 // A question is decided while the agent of a detached call asks again: the agent gets the
 // decision.
-func TestAskingAgainWhileItIsDecidedHearsTheDecision(t *testing.T) {
+func TestAskingAgainDuringADecisionReturnsIt(t *testing.T) {
 	t.Parallel()
 	env, wire := startWired(t)
 	ada := env.Agent("ada")
@@ -68,7 +68,7 @@ func TestAskingAgainWhileItIsDecidedHearsTheDecision(t *testing.T) {
 
 // A call is allowed while its agent detaches it: the approval lets the next identical call
 // run, once.
-func TestACallThatIsAllowedWhileItsAskerGoesIsNotLost(t *testing.T) {
+func TestAnAllowDuringADetachLeavesAnApproval(t *testing.T) {
 	t.Parallel()
 	env, wire := startWired(t)
 	ada := env.Agent("ada")

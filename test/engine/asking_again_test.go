@@ -10,7 +10,7 @@ import (
 
 // These tests are about requests that are sent again under the same id.
 
-func TestAnAutomaticDecisionStaysWhateverTheRulesSayLater(t *testing.T) {
+func TestAnAutomaticDecisionOutlivesChangesOfItsRules(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -48,7 +48,7 @@ func TestADuplicateAutomaticDecisionOfAnotherRequestIsAConflict(t *testing.T) {
 	env.NothingStored()
 }
 
-func TestARuleThatCameLaterDecidesAPendingRequestThroughItsRecord(t *testing.T) {
+func TestALaterRuleDecidesAPendingRequestInItsRecord(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -71,7 +71,7 @@ func TestARuleThatCameLaterDecidesAPendingRequestThroughItsRecord(t *testing.T) 
 // The first copy of a request may still be on its way when the agent asks again. Asking
 // again therefore claims the request's id in the log, so that no automatic decision of the
 // first copy can take effect beside the record.
-func TestAskingAgainClaimsTheIdBeforeAnAutomaticDecisionOfIt(t *testing.T) {
+func TestAskingAgainClaimsTheIDAgainstAnAutomaticDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -87,7 +87,7 @@ func TestAskingAgainClaimsTheIdBeforeAnAutomaticDecisionOfIt(t *testing.T) {
 }
 
 // Copies of one request, some marked as repeated, are sent at once: all get one decision.
-func TestAClaimAndAnAutomaticDecisionRace(t *testing.T) {
+func TestConcurrentCopiesOfARequestGetOneDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -119,7 +119,7 @@ func TestAClaimAndAnAutomaticDecisionRace(t *testing.T) {
 	}
 }
 
-func TestAWithdrawalThatOvertakesItsAsk(t *testing.T) {
+func TestAWithdrawalBeforeItsRequestEndsTheRequest(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -143,7 +143,7 @@ func TestAWithdrawalThatOvertakesItsAsk(t *testing.T) {
 	env.Equal(d, *shown.Decision)
 }
 
-func TestTheSameIdWithOtherContentIsAConflict(t *testing.T) {
+func TestTheSameIDWithOtherContentIsAConflict(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -174,7 +174,7 @@ func TestTheSameIdWithOtherContentIsAConflict(t *testing.T) {
 	ada.Refused(other, schemas.CodeConflict)
 }
 
-func TestAskingAgainWithItsRevisionNeverCreates(t *testing.T) {
+func TestARequestWithARevisionIsNeverCreated(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -189,7 +189,7 @@ func TestAskingAgainWithItsRevisionNeverCreates(t *testing.T) {
 	env.Equal(q.Receipt, ada.Asks(r).Receipt)
 }
 
-func TestAwaitTellsWhatIsDecidedAndCreatesNothing(t *testing.T) {
+func TestAwaitReturnsDecisionsAndCreatesNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")

@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-func TestABackgroundSessionAsksInThePlaceOfTheForegroundOfItsUser(t *testing.T) {
+func TestABackgroundSessionNeedsAForegroundOfItsUser(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -88,7 +88,7 @@ func askedLast(a *rig.Agent, session string) {
 
 // After another engine has stored the activity of another session, an engine stores the next
 // activity of its own session at once.
-func TestASessionThatAsksAfterAnotherOnAnotherEngineIsNoted(t *testing.T) {
+func TestActivityAfterAnotherSessionsIsStoredAtOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -110,7 +110,7 @@ func TestASessionThatAsksAfterAnotherOnAnotherEngineIsNoted(t *testing.T) {
 }
 
 // A session whose first call names no user takes the user of a later call.
-func TestASessionGetsItsUserWhenOneIsNamed(t *testing.T) {
+func TestASessionTakesTheUserOfALaterCall(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -138,7 +138,7 @@ func TestASessionGetsItsUserWhenOneIsNamed(t *testing.T) {
 }
 
 // If an agent never names a user, all its sessions count as sessions of one user.
-func TestABackgroundSessionOfNoNamedUser(t *testing.T) {
+func TestSessionsWithoutUsersShareTheirForeground(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")

@@ -13,7 +13,7 @@ import (
 
 // Engines soon use the grants and the presence that another engine stores, despite their
 // caches.
-func TestWhatOneEngineStoresTheOthersHear(t *testing.T) {
+func TestEnginesFollowWhatOtherEnginesStore(t *testing.T) {
 	t.Parallel()
 	const some = 16 // enough requests that each of the three engines gets some
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
@@ -74,7 +74,7 @@ func TestASessionBelongsToTheFirstAgentThatAsksInIt(t *testing.T) {
 
 // A watch whose connection broke reports the changes that it missed, even the first change
 // of its bucket.
-func TestAWatchGoesOnWhereItWas(t *testing.T) {
+func TestAWatchReportsChangesMissedDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
 	wire := env.Wire()

@@ -26,7 +26,7 @@ func timeouts(connected, disconnected, voice int) string {
 // The timeout of a request depends on its kind, its session and the input lock at the moment
 // when it is sent. Each case is tested with the default settings, with timeouts in the
 // settings, and with the environment variable.
-func TestTheTierIsThatOfTheMomentOfAsking(t *testing.T) {
+func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	t.Parallel()
 	permission := func(seconds int) func(*schemas.Request) {
 		return func(r *schemas.Request) {
@@ -68,8 +68,8 @@ func TestTheTierIsThatOfTheMomentOfAsking(t *testing.T) {
 				{"an override", func(s string) { env.Timeout(s, time.Hour); lock(schemas.ClientVoice)(s) }, nil, schemas.TierSession, time.Hour},
 				{"an override taken back", func(s string) { env.Timeout(s, time.Hour); env.Timeout(s, 0) }, nil, schemas.TierDisconnected, nod.disconnected},
 				{"a permission", lock("terminal"), permission(0), schemas.TierRequest, 15 * time.Minute},
-				{"a permission for so long", lock("terminal"), permission(3600), schemas.TierRequest, time.Hour},
-				{"a tool call's own wish", lock("terminal"), func(r *schemas.Request) { r.TimeoutSeconds = 3600 }, schemas.TierConnected, nod.connected},
+				{"a permission with its own timeout", lock("terminal"), permission(3600), schemas.TierRequest, time.Hour},
+				{"a tool call with its own timeout", lock("terminal"), func(r *schemas.Request) { r.TimeoutSeconds = 3600 }, schemas.TierConnected, nod.connected},
 				{"a question", nil, func(r *schemas.Request) { r.Kind, r.ToolName = schemas.KindQuestion, "" }, schemas.TierDisconnected, nod.disconnected},
 			} {
 				r := rig.Deploy(fmt.Sprint("S", i), "1")
@@ -92,7 +92,7 @@ func TestTheTierIsThatOfTheMomentOfAsking(t *testing.T) {
 
 // A request is asked while an approver holds the input lock. The approver leaves and
 // comes back before the deadline: the request times out at its first deadline.
-func TestLeavingAndComingBackMovesNoDeadline(t *testing.T) {
+func TestLeavingAndReturningMovesNoDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = timeouts(5, 7200, 30) })
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -180,7 +180,7 @@ func TestTheInputLock(t *testing.T) {
 
 // An input lock does not shorten the deadline of a request that the lock's holder may not
 // decide. A person who may decide no request of a session cannot take its input lock.
-func TestTheLockOfWhoMayNotDecideShortensNothing(t *testing.T) {
+func TestALockOfANonApproverShortensNoDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt }) // Bob may decide for the agent ada only, in /srv/shop, up to medium risk
 	ada, ben, bob := env.Agent("ada"), env.Agent("ben"), env.Bob()
@@ -202,7 +202,7 @@ func TestTheLockOfWhoMayNotDecideShortensNothing(t *testing.T) {
 	env.Equal(schemas.TierDisconnected, tier(ben, "early", "1", "/srv/shop"))
 }
 
-func TestTheLockHasOneHolderWhoeverAsksAtOnce(t *testing.T) {
+func TestConcurrentLocksOfASessionHaveOneHolder(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	people := []*rig.Person{env.Ann(), env.Bob()}
@@ -232,7 +232,7 @@ func TestTheLockHasOneHolderWhoeverAsksAtOnce(t *testing.T) {
 }
 
 // The broker ends a lease that is not renewed, even while no engine runs.
-func TestTheBrokerEndsALease(t *testing.T) {
+func TestTheBrokerEndsALeaseThatIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	o := engine.Options{Lease: 6 * time.Second}
 	env := rig.Start(t, func(s *rig.Setup) { s.Engine = o })

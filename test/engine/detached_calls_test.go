@@ -48,7 +48,7 @@ func TestADetachedCallThatIsAllowedRunsOnceWhenAskedAgain(t *testing.T) {
 }
 
 // An agent may send its detached request again, under the same id, to get its answer.
-func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
+func TestADetachedCallMayBeAskedAgainUnderItsOwnID(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -72,7 +72,7 @@ func TestADetachedCallMayComeBackUnderItsOwnID(t *testing.T) {
 
 // A call is allowed after its agent has stopped waiting, and before the agent's detach reaches
 // nod: the approval lets the same call through once, just as if the detach had come first.
-func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
+func TestAnAllowBeforeADetachLeavesAnApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
@@ -97,7 +97,7 @@ func TestACallThatIsAllowedAsItsAskerGoesIsNotLost(t *testing.T) {
 }
 
 // If a detached call is asked again while it is pending, the new request joins it.
-func TestAskingAgainTakesThePlaceOfADetachedCall(t *testing.T) {
+func TestAnIdenticalCallJoinsADetachedCall(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
@@ -112,7 +112,7 @@ func TestAskingAgainTakesThePlaceOfADetachedCall(t *testing.T) {
 
 // Many identical requests are sent at once when there is one approval: exactly one of them
 // is allowed by it.
-func TestAnApprovalIsUsedByOne(t *testing.T) {
+func TestAnApprovalAllowsOneOfManyCalls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada := env.Agent("ada")
@@ -151,7 +151,7 @@ func TestADeniedOrRevokedDetachedCallLeavesNoApproval(t *testing.T) {
 
 // A host reports that it needs no answer any more, for example because its own user gave one.
 // Only matching requests about which the host also asked its user are withdrawn.
-func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
+func TestAHostThatGoesOnWithdrawsItsRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -191,7 +191,7 @@ func TestWhatAHostHasPassedIsWithdrawn(t *testing.T) {
 
 // An agent still waits for a detached request whose approval another request has used: the
 // agent gets CONFLICT and stops waiting.
-func TestAnApprovalThatAnotherUsedIsNotWaitedFor(t *testing.T) {
+func TestAWaitEndsIfAnotherCallUsesTheApproval(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()

@@ -11,7 +11,7 @@ import (
 
 // A question's timer fires before its record is stored, because the store is slow.
 // Another engine handles the timer and finds no record; the question still times out.
-func TestATimerThatFiresBeforeItsRecordIsStored(t *testing.T) {
+func TestAQuestionTimesOutIfItsTimerFiresBeforeItIsStored(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
 	wire := env.Wire()

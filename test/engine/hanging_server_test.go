@@ -32,7 +32,7 @@ func twoWays(e *rig.Env, id roles.ID) (*bus.Conn, *rig.Wire) {
 
 // A server falls silent, and its connections stay open. A waiting agent gets its decision
 // through another server, and a viewer gets the changes there.
-func TestClientsLeaveAServerThatSaysNothing(t *testing.T) {
+func TestClientsLeaveASilentServer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	conn, agents := twoWays(env, roles.AgentID("ada"))
@@ -77,7 +77,7 @@ func TestClientsLeaveAServerThatSaysNothing(t *testing.T) {
 
 // A server replies to pings and serves no calls, like a server that is cut off from its
 // cluster. A waiting agent changes to another server.
-func TestClientsLeaveAServerThatServesNothing(t *testing.T) {
+func TestClientsLeaveAServerThatServesNoCalls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	conn, w := twoWays(env, roles.AgentID("ada"))

@@ -88,7 +88,7 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 }
 
 // Identical calls that are sent at the same instant, to any engines, are one question.
-func TestCallsAskedAtOnceAreOneQuestion(t *testing.T) {
+func TestConcurrentIdenticalCallsAreOneQuestion(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { fewerPrompts(s); s.Engines = 3 })
 	ada := env.Agent("ada")
@@ -184,7 +184,7 @@ func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
 }
 
 // A remembered denial denies identical calls of its session, and no others.
-func TestADenialAnswersTheSameCallForAWhile(t *testing.T) {
+func TestARememberedDenialDeniesIdenticalCalls(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
@@ -213,7 +213,7 @@ func oneAtATime(s *rig.Setup) {
 }
 
 // A record that cannot be decoded does not hold back the other requests of its session.
-func TestARecordThatCannotBeReadHoldsUpNoOther(t *testing.T) {
+func TestAnUnreadableRecordHoldsBackNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, oneAtATime)
 	ada := env.Agent("ada")
@@ -240,7 +240,7 @@ func TestARecordThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 }
 
 // If a remembered denial and an approval apply to a call, the newer one counts.
-func TestTheNewerWordAboutACallCounts(t *testing.T) {
+func TestTheNewerOfADenialAndAnApprovalCounts(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
 		s.Settings = strings.Replace(fewer, `"join_identical": true`, `"join_identical": false`, 1)
@@ -291,7 +291,7 @@ func TestAQuestionThatChangesAtItsTurnIsShown(t *testing.T) {
 }
 
 // A question that could not be delivered to a phone does not hold back the next question.
-func TestAQuestionThatCouldNotBeShownHoldsBackNone(t *testing.T) {
+func TestAnUndeliveredQuestionHoldsBackNoOther(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, oneAtATime)
 	ada := env.Agent("ada")
@@ -308,7 +308,7 @@ func TestAQuestionThatCouldNotBeShownHoldsBackNone(t *testing.T) {
 
 // At most open_prompts questions of a session are shown on phones at a time, oldest first.
 // Lists hold all questions, and each question gets its turn.
-func TestMoreQuestionsWaitForTheirTurn(t *testing.T) {
+func TestPhonesShowAtMostTheLimitOfQuestions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
 		s.Settings = `{"permissions": {"open_prompts": 3}, "approvers": {"people": [

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-func TestRequestsOfOneSessionNeverTouchEachOther(t *testing.T) {
+func TestConcurrentRequestsOfASessionAreIndependent(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann, bob := env.Agent("ada"), env.Ann(), env.Bob()
@@ -114,7 +114,7 @@ func TestARefusedAnswerChangesNothing(t *testing.T) {
 	env.Equal(schemas.By{Kind: schemas.ByHuman, Name: "Ann", Connector: "terminal"}, ann.Allows(q).By)
 }
 
-func TestASessionBelongsToWhoFirstAsksInIt(t *testing.T) {
+func TestAnotherAgentsSessionIsNotFound(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ben := env.Agent("ada"), env.Agent("ben")
@@ -160,7 +160,7 @@ func TestARequestWithoutAnApproverIsUndeliverable(t *testing.T) {
 	ada.Asks(rig.Deploy("S", "2"))
 }
 
-func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *testing.T) {
+func TestMalformedRequestsAreRefusedWithTheFieldsName(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	conn := env.Agent("ada").Conn
@@ -201,14 +201,14 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 		"an option twice": {"S.1", with(func(r *schemas.Request) {
 			r.Options = append(schemas.DefaultOptions(), schemas.DefaultOptions()[0])
 		}), "options[2].option_id: "},
-		"an option unkind": {"S.1", raw(map[string]any{"options": []any{map[string]any{"option_id": "a", "name": "A", "kind": "maybe"}}}), "options[0].kind: "},
-		"too large":        {"S.1", with(func(r *schemas.Request) { r.Reason = strings.Repeat("<", schemas.MaxRequestBytes) }), "bytes long"},
-		"an id with a dot": {"S.1", raw(map[string]any{"pending_id": "a.b"}), "pending_id: "},
-		"no id":            {"S.1", raw(map[string]any{"session_id": ""}), "session_id: "},
-		"another subject":  {"S.2", raw(nil), "session_id, pending_id: "},
-		"a foreign one":    {"T.1", raw(nil), "session_id, pending_id: "},
-		"an ill-named one": {"S.%", raw(nil), "holds an id"},
-		"a long one":       {"S." + strings.Repeat("a", 129), raw(nil), "holds an id"},
+		"an option of an unknown kind": {"S.1", raw(map[string]any{"options": []any{map[string]any{"option_id": "a", "name": "A", "kind": "maybe"}}}), "options[0].kind: "},
+		"too large":                    {"S.1", with(func(r *schemas.Request) { r.Reason = strings.Repeat("<", schemas.MaxRequestBytes) }), "bytes long"},
+		"an id with a dot":             {"S.1", raw(map[string]any{"pending_id": "a.b"}), "pending_id: "},
+		"no id":                        {"S.1", raw(map[string]any{"session_id": ""}), "session_id: "},
+		"another subject":              {"S.2", raw(nil), "session_id, pending_id: "},
+		"another session's subject":    {"T.1", raw(nil), "session_id, pending_id: "},
+		"a subject without an id":      {"S.%", raw(nil), "holds an id"},
+		"a subject with a long id":     {"S." + strings.Repeat("a", 129), raw(nil), "holds an id"},
 	} {
 		err := conn.CallInto(env.Ctx, "nod.v1.request.ada."+c.subject, c.message, &schemas.Receipt{})
 		env.Contains(env.Refusal(err, schemas.CodeValidation).Message, c.field, name)
@@ -229,7 +229,7 @@ func TestMalformedRequestsAreRefusedByTheNameOfTheFieldAndNothingIsStored(t *tes
 
 // A request, valid or malformed, that names a reply subject outside the sender's own inbox
 // gets no reply there, because others could take the reply for a decision or a view.
-func TestNoAnswerGoesElsewhereThanToItsAskersInbox(t *testing.T) {
+func TestRepliesGoOnlyToTheAgentsOwnInbox(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	heard := make(chan string, 100)

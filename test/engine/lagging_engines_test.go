@@ -30,7 +30,7 @@ func pauseWatches(e *rig.Env, stream string) {
 
 // A revoked standing answer allows nothing, even on an engine whose watch has not reported
 // the change.
-func TestARevokedAnswerIsObeyedByAnEngineThatHasNotHeard(t *testing.T) {
+func TestALaggingEngineObeysTheRevokeOfAGrant(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -59,7 +59,7 @@ func TestARevokedAnswerIsObeyedByAnEngineThatHasNotHeard(t *testing.T) {
 
 // A revoked denial denies nothing, even on an engine whose watch has not reported the
 // change.
-func TestADenialThatWasTakenBackIsObeyedByAnEngineThatHasNotHeard(t *testing.T) {
+func TestALaggingEngineObeysTheRevokeOfADenial(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { fewerPrompts(s); s.Engines = 3 })
 	ada := env.Agent("ada")
@@ -86,7 +86,7 @@ func TestADenialThatWasTakenBackIsObeyedByAnEngineThatHasNotHeard(t *testing.T) 
 
 // An engine that dies between two writes leaves no identical call blocked, and no call
 // without a question.
-func TestWhatADeadEngineLeftOfAQuestion(t *testing.T) {
+func TestADeadEngineBlocksNoIdenticalCall(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
@@ -156,7 +156,7 @@ func resumeOutbox(e *rig.Env) {
 
 // A waiter that asks again gets its decision from the question's record, even before the
 // outbox has copied it to the waiter's own record.
-func TestAWaiterHearsItsDecisionBeforeAnythingFollowed(t *testing.T) {
+func TestAWaiterGetsItsDecisionBeforeTheOutboxRuns(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
@@ -175,7 +175,7 @@ func TestAWaiterHearsItsDecisionBeforeAnythingFollowed(t *testing.T) {
 
 // The deadline of a question's first call has passed, and its timer is lost. An answer to
 // the question times the first call out, as the timer would, and allows the second call.
-func TestAnAnswerEndsTheCallsWhoseDeadlineHasCome(t *testing.T) {
+func TestAnAnswerTimesOutCallsPastTheirDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
@@ -194,7 +194,7 @@ func TestAnAnswerEndsTheCallsWhoseDeadlineHasCome(t *testing.T) {
 
 // A late detach changes a decided record. It must not remove the timer of the next identical
 // call, because that timer is the call's lock.
-func TestALateDetachLeavesTheNextCallItsTimer(t *testing.T) {
+func TestALateDetachKeepsTheNextCallsTimer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
@@ -216,7 +216,7 @@ func TestALateDetachLeavesTheNextCallItsTimer(t *testing.T) {
 
 // A used and revoked approval allows nothing, even after the record of its request has
 // expired.
-func TestAnApprovalOutlivesNoUse(t *testing.T) {
+func TestAUsedAndRevokedApprovalAllowsNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")

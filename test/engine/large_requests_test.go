@@ -36,7 +36,7 @@ func TestLargeRequestsAreListed(t *testing.T) {
 }
 
 // Decisions that are together too large for one reply still reach an agent that asks again.
-func TestLargeDecisionsAreToldToWhoAsksAgain(t *testing.T) {
+func TestLargeDecisionsReachAnAgentThatAsksAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")

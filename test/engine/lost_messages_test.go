@@ -57,7 +57,7 @@ func TestAnAnswerBeforeTheReceiptWasReadIsNotLost(t *testing.T) {
 }
 
 // The acknowledgement of a write is lost: the engine finds out whether the write was stored.
-func TestAWriteWhoseOutcomeIsUnknownIsFoundOut(t *testing.T) {
+func TestAWriteWithALostAcknowledgementIsLookedUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		marker string

@@ -11,7 +11,7 @@ import (
 
 // A connector does not get the reply to its answer, and sends the answer again after a
 // freeze. It gets the decision that the answer made, not a refusal.
-func TestAnAnswerThatCountedIsNotRefusedByAFreeze(t *testing.T) {
+func TestARepeatedAnswerIsNotRefusedByAFreeze(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
@@ -25,7 +25,7 @@ func TestAnAnswerThatCountedIsNotRefusedByAFreeze(t *testing.T) {
 }
 
 // A list request that gets no reply, for example while the leader changes, is sent again.
-func TestAListThatIsLostIsAskedForAgain(t *testing.T) {
+func TestALostListRequestIsSentAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	env.Agent("ada").Asks(rig.Deploy("S", "1"))

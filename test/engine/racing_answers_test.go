@@ -91,7 +91,7 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 
 // 1,000 requests on two engines, each with four answers, a withdrawal and its
 // deadline at nearly the same moment: every party gets the one stored decision.
-func TestOneWinner(t *testing.T) {
+func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	const sessions = 20
 	requests, atOnce := 1000, 100
 	if testing.Short() {

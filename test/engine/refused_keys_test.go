@@ -24,7 +24,7 @@ func (r refusals) Handle(context.Context, slog.Record) error { r.n.Add(1); retur
 
 // Clients reconnect after a server has refused their keys for a while, as servers may do
 // while their configuration changes.
-func TestKeysThatAreRefusedForAWhileComeBack(t *testing.T) {
+func TestClientsReconnectAfterTheirKeysWereRefused(t *testing.T) {
 	t.Parallel()
 	port := rig.FreePorts(t, 1)[0]
 	env := rig.Start(t, func(s *rig.Setup) { s.Port = port })

@@ -11,7 +11,7 @@ import (
 )
 
 // A session may have at most 4096 pending requests; other sessions are not affected.
-func TestASessionHasSoManyRequestsOpen(t *testing.T) {
+func TestASessionHasAtMost4096PendingRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")

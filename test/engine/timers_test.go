@@ -64,7 +64,7 @@ func TestALostTimerIsArmedByTheSweep(t *testing.T) {
 	q.Ends(schemas.TimedOut)
 }
 
-func TestTheSweepEndsWhatExpiredWhileNobodyWasThere(t *testing.T) {
+func TestTheSweepTimesOutRequestsWithoutATimer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -98,7 +98,7 @@ func TestATimerArmedTooLateIsOverwrittenBeforeTheReceipt(t *testing.T) {
 	q.Ends(schemas.TimedOut)
 }
 
-func TestATimerArmedForSomethingElseIsArmedAgain(t *testing.T) {
+func TestATimerOfAnotherEventIsArmedAgain(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	env.Timeout("S", 5*time.Second)
@@ -137,7 +137,7 @@ func TestALateAnswerIsRefusedByTheBrokersTime(t *testing.T) {
 	env.Equal(*stale.Decision(), q.Ends(schemas.TimedOut))
 }
 
-func TestTheClockSaysHowLongTheRequestWaited(t *testing.T) {
+func TestATimeoutSaysHowLongTheRequestWaited(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	env.Timeout("S", time.Second)

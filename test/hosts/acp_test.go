@@ -155,9 +155,9 @@ func TestACPWithoutNod(t *testing.T) {
 	assert.Equal(t, 7, code)
 }
 
-// TestACPToldToStop: when nod acp gets a signal or its editor dies, it stops its agent,
-// withdraws the request and exits.
-func TestACPToldToStop(t *testing.T) {
+// TestStoppingACPWithdrawsAndStopsTheAgent: when nod acp gets a signal or its editor dies, it
+// stops its agent, withdraws the request and exits.
+func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()

@@ -65,7 +65,7 @@ func asked(e *rig.Env, q *rig.Question) time.Time {
 // A user allows a call at the terminal, and an approver denies it through nod while it runs.
 // The decision stays, and the record gets one aftermath: the call ran. The aftermath is
 // logged, shown to viewers and on the channel, and part of the errors for later answers.
-func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
+func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
 	shown, seen := env.Carrier(), env.Viewer()
@@ -102,7 +102,7 @@ func TestACallThatRanAlthoughItWasDenied(t *testing.T) {
 
 // A host reports that a call ran, and of two identical calls one was allowed and one denied. No
 // aftermath is stored, because the report does not show which of them ran.
-func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
+func TestAnAmbiguousReportStoresNoAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -118,7 +118,7 @@ func TestACallThatMayBeAnotherThatWasAllowed(t *testing.T) {
 // If a call runs while its request is pending, the request is withdrawn and gets the aftermath
 // that the call ran. If the host reports only that it continues without the call, the request
 // is withdrawn and gets no aftermath.
-func TestACallThatRanWhileItWasOpen(t *testing.T) {
+func TestACallThatRanWhilePendingIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -138,7 +138,7 @@ func TestACallThatRanWhileItWasOpen(t *testing.T) {
 
 // A hook that waits for a request is killed. If the request is pending, it is withdrawn. If it
 // is allowed, it gets the aftermath that the call never ran. If it is denied, nothing changes.
-func TestACallThatNeverRan(t *testing.T) {
+func TestAnAllowedCallThatNeverRanGetsAnAftermath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -167,7 +167,7 @@ func TestACallThatNeverRan(t *testing.T) {
 
 // When the turn of an agent program ends, the program's pending requests are withdrawn. Other
 // programs' requests in the session stay.
-func TestWhatAnAgentProgramHasPassedIsWithdrawn(t *testing.T) {
+func TestTheEndOfATurnWithdrawsItsProgramsRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -185,7 +185,7 @@ func TestWhatAnAgentProgramHasPassedIsWithdrawn(t *testing.T) {
 }
 
 // killed kills a hook process and waits for its end.
-func (h *hooked) killed() {
+func (h *hookRun) killed() {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Process.Kill())
 	_ = h.cmd.Wait() // fails, because the process was killed
@@ -194,7 +194,7 @@ func (h *hooked) killed() {
 // If the hook of any host is killed while it waits, its request is withdrawn. If the request was
 // allowed and the hook is killed before it receives the decision, the request gets the aftermath
 // that the call never ran.
-func TestAHookThatIsKilled(t *testing.T) {
+func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
@@ -207,7 +207,7 @@ func TestAHookThatIsKilled(t *testing.T) {
 	for name, g := range gates() {
 		t.Run(name, func(t *testing.T) {
 			s := strings.ReplaceAll(name, " ", "-")
-			h := hooks(m, t, g, s, "1", "make 1", "1h")
+			h := startHook(m, t, g, s, "1", "make 1", "1h")
 			id := m.Pending(s)
 			h.killed()
 			require.Eventually(t, func() bool { return shown(id).Decision != nil }, rig.Patience, rig.Tick)
@@ -215,7 +215,7 @@ func TestAHookThatIsKilled(t *testing.T) {
 			assert.Equal(t, "the agent's hook was stopped", shown(id).Decision.Message)
 			assert.Empty(t, shown(id).Aftermath)
 
-			h = hooks(m, t, g, s, "2", "make 2", "1h")
+			h = startHook(m, t, g, s, "2", "make 2", "1h")
 			id = m.Pending(s)
 			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // so that the hook does not receive the decision
 			_, stderr, code := m.Run("allow", id)

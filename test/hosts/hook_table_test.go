@@ -49,8 +49,8 @@ func gates() map[string]gate {
 	}
 }
 
-// hooked is a running hook process. The test acts as its host.
-type hooked struct {
+// hookRun is a running hook process. The test acts as its host.
+type hookRun struct {
 	t         *testing.T
 	gate      gate
 	command   string
@@ -58,10 +58,10 @@ type hooked struct {
 	out, errs strings.Builder
 }
 
-// hooks starts a hook as its host does before it runs command. id is the tool call's id within
-// the session, and patience the host's timeout for the hook.
-func hooks(m *rig.Machine, t *testing.T, g gate, session, id, command, patience string) *hooked {
-	h := &hooked{t: t, gate: g, command: command}
+// startHook starts a hook as its host does before it runs command. id is the tool call's id
+// within the session, and patience the host's timeout for the hook.
+func startHook(m *rig.Machine, t *testing.T, g gate, session, id, command, patience string) *hookRun {
+	h := &hookRun{t: t, gate: g, command: command}
 	h.cmd = m.Command("hook", g.host, "--host-timeout", patience)
 	h.cmd.Stdin = strings.NewReader(strings.NewReplacer("SESSION", session, "ID", session+"-"+id, "COMMAND", command).Replace(g.input))
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
@@ -72,7 +72,7 @@ func hooks(m *rig.Machine, t *testing.T, g gate, session, id, command, patience 
 
 // ends waits for the hook's end, and checks its stdout, its stderr and that its exit code is 0.
 // stderr is the one line for debugging, without its prefix, or "".
-func (h *hooked) ends(stdout, stderr string) {
+func (h *hookRun) ends(stdout, stderr string) {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Wait(), "%s", &h.errs)
 	assert.Equal(h.t, stdout+"\n", h.out.String())
@@ -82,18 +82,18 @@ func (h *hooked) ends(stdout, stderr string) {
 	assert.Equal(h.t, stderr, h.errs.String())
 }
 
-func (h *hooked) isAllowed() {
+func (h *hookRun) isAllowed() {
 	h.t.Helper()
 	h.ends(strings.Replace(h.gate.allow, "COMMAND", h.command, 1), "")
 }
 
-func (h *hooked) isDenied(reason, stderr string) {
+func (h *hookRun) isDenied(reason, stderr string) {
 	h.t.Helper()
 	h.ends(strings.Replace(h.gate.deny, "REASON", reason, 1), stderr)
 }
 
 // gates returns every event for which a host in hook.Hosts waits, and no other event.
-func TestTheTableOfGatesIsWhole(t *testing.T) {
+func TestTheTableHoldsEveryEventOfEachHost(t *testing.T) {
 	known := gates()
 	for _, host := range hook.Hosts() {
 		for _, event := range append(host.Setup.Events, host.Setup.Strict...) {
@@ -107,7 +107,7 @@ func TestTheTableOfGatesIsWhole(t *testing.T) {
 // Each host gets the right output from its hook in these cases: a person allows the call by a
 // lasting rule; the deadline comes before the answer, and the call is made again; the hook gets
 // SIGTERM; nod restarts while the hook waits.
-func TestWhatEveryHostHears(t *testing.T) {
+func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
@@ -117,15 +117,15 @@ func TestWhatEveryHostHears(t *testing.T) {
 	}
 	session := func(name, of string) string { return strings.ReplaceAll(name, " ", "-") + "-" + of }
 	const command = "make release"
-	late := map[string]*hooked{}
+	late := map[string]*hookRun{}
 	for name, g := range gates() {
-		late[name] = hooks(m, t, g, session(name, "late"), "1", command, "40s") // all started now, because each of them waits 20 s
+		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "40s") // all started now, because each of them waits 20 s
 	}
 	for name, g := range gates() {
 		t.Run("always "+name, func(t *testing.T) {
 			s := session(name, "always")
 			own := "make " + s // a command for this subtest only, because the rule holds in every session
-			h := hooks(m, t, g, s, "1", own, "1h")
+			h := startHook(m, t, g, s, "1", own, "1h")
 			id := m.Pending(s)
 			_, shown, _ := m.Run("allow", id, "--always")
 			_, rule, ok := strings.Cut(shown, "--rule '")
@@ -133,17 +133,17 @@ func TestWhatEveryHostHears(t *testing.T) {
 			rule, _, _ = strings.Cut(rule, "'")
 			allow(t, id, "--always", "--yes", "--rule", rule)
 			h.isAllowed()
-			hooks(m, t, g, s, "2", own, "1h").isAllowed() // the rule allows the call, so no person is asked
+			startHook(m, t, g, s, "2", own, "1h").isAllowed() // the rule allows the call, so no person is asked
 		})
 	}
 	for name, g := range gates() {
-		t.Run("deadline, then again, then told to stop "+name, func(t *testing.T) {
+		t.Run("deadline, asked again, stopped "+name, func(t *testing.T) {
 			s := session(name, "late")
 			late[name].isDenied("No approver answered in time, so this call is denied for now. The request stays open: if it is approved later, make the same call again and it is allowed.", "no approver answered before the hook's deadline")
 			allow(t, m.Pending(s))
-			hooks(m, t, g, s, "2", command, "1h").isAllowed()
+			startHook(m, t, g, s, "2", command, "1h").isAllowed()
 
-			h := hooks(m, t, g, s, "3", command, "1h") // a person is asked again, because the late approval counts for one call only
+			h := startHook(m, t, g, s, "3", command, "1h") // a person is asked again, because the late approval counts for one call only
 			id := m.Pending(s)
 			require.NoError(t, h.cmd.Process.Signal(syscall.SIGTERM))
 			h.isDenied("Not allowed, because nod could not get a decision: terminated signal received", "terminated signal received")
@@ -151,9 +151,9 @@ func TestWhatEveryHostHears(t *testing.T) {
 			assert.Contains(t, stdout, "Withdrawn")
 		})
 	}
-	waiting, ids := map[string]*hooked{}, map[string]string{}
+	waiting, ids := map[string]*hookRun{}, map[string]string{}
 	for name, g := range gates() {
-		waiting[name] = hooks(m, t, g, session(name, "waits"), "1", command, "1h")
+		waiting[name] = startHook(m, t, g, session(name, "waits"), "1", command, "1h")
 		ids[name] = m.Pending(session(name, "waits"))
 	}
 	m.Kill()

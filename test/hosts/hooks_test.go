@@ -77,10 +77,10 @@ func TestEachHookEndToEnd(t *testing.T) {
 	}
 }
 
-// TestARunThatWasDeferredGoesOn: with --defer-after the hook makes the host end its run. nod
+// TestResumeContinuesADeferredRun: with --defer-after the hook makes the host end its run. nod
 // resume waits for the answer and then resumes the run. When the host makes the same call again,
 // the hook returns the decision.
-func TestARunThatWasDeferredGoesOn(t *testing.T) {
+func TestResumeContinuesADeferredRun(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
@@ -115,10 +115,10 @@ func TestARunThatWasDeferredGoesOn(t *testing.T) {
 	assert.Contains(t, ask("1m"), `"permissionDecision":"allow"`)
 }
 
-// TestAHostThatAnsweredItselfEndsTheRequest: the user allows a call at the terminal while nod's
+// TestAnAnswerAtTheHostWithdrawsTheRequest: the user allows a call at the terminal while nod's
 // request is pending. When the host reports that the call succeeded or failed, nod's request is
 // withdrawn.
-func TestAHostThatAnsweredItselfEndsTheRequest(t *testing.T) {
+func TestAnAnswerAtTheHostWithdrawsTheRequest(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
@@ -194,10 +194,10 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAStrictInstallationNamesWhatTheHostAllows: after install --strict, nod decides the calls
+// TestAStrictInstallListsTheHostsAllowRules: after install --strict, nod decides the calls
 // that the host's own rules allowed. So install lists those rules and names the command that
 // imports them.
-func TestAStrictInstallationNamesWhatTheHostAllows(t *testing.T) {
+func TestAStrictInstallListsTheHostsAllowRules(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	path := filepath.Join(t.TempDir(), "settings.json")
@@ -212,9 +212,9 @@ func TestAStrictInstallationNamesWhatTheHostAllows(t *testing.T) {
 	assert.Contains(t, stdout, "nod policy import claude-code --file "+path)
 }
 
-// TestServersOfNodAreInstalledAndTakenOut: nod install mcp and nod install acp add commands of
-// nod to a host's settings, and nod uninstall removes them.
-func TestServersOfNodAreInstalledAndTakenOut(t *testing.T) {
+// TestServersOfNodAreInstalledAndUninstalled: nod install mcp and nod install acp add commands
+// of nod to a host's settings, and nod uninstall removes them.
+func TestServersOfNodAreInstalledAndUninstalled(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	dir := t.TempDir()

@@ -146,7 +146,7 @@ func TestAnAgentOverHTTPOutlivesNod(t *testing.T) {
 	require.Contains(t, heard.String(), `"outcome":"allowed"`)
 }
 
-func TestWhatKeepsHTTPFromStarting(t *testing.T) {
+func TestHTTPNamesTheRemedyIfItCannotStart(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	_, stderr, code := m.Run("http")

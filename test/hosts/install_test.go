@@ -14,9 +14,9 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// TestWhatCodexTrustsIsShownAndTakenBack: nod install adds an entry to Codex's configuration
+// TestCodexTrustIsShownAddedAndRemoved: nod install adds an entry to Codex's configuration
 // that makes Codex trust the hook. A dry run shows the entry, and uninstalling removes it.
-func TestWhatCodexTrustsIsShownAndTakenBack(t *testing.T) {
+func TestCodexTrustIsShownAddedAndRemoved(t *testing.T) {
 	m := rig.NewMachine(t)
 	dir := t.TempDir()
 	t.Setenv("CODEX_HOME", dir)
@@ -56,10 +56,10 @@ func TestWhatCodexTrustsIsShownAndTakenBack(t *testing.T) {
 	assert.Equal(t, "hooks = 7\n", says())
 }
 
-// TestWhatAHostAllowsIsOffered: if nod decides every call of a host, install lists the host's
-// own allow rules, from every file that the host reads. Rules from a project's files are
+// TestInstallListsTheHostsAllowRules: if nod decides every call of a host, install lists the
+// host's own allow rules, from every file that the host reads. Rules from a project's files are
 // offered for that project only.
-func TestWhatAHostAllowsIsOffered(t *testing.T) {
+func TestInstallListsTheHostsAllowRules(t *testing.T) {
 	m := rig.NewMachine(t)
 	home, project := t.TempDir(), t.TempDir()
 	file := func(dir, name, text string) string {
@@ -104,9 +104,9 @@ func TestWhatAHostAllowsIsOffered(t *testing.T) {
 		"policies":[{"match":{"projects":["`+project+`"]},"permissions":{"allow":["Bash(make team:*)","Bash(make mine:*)"],"deny":["Bash(make prod:*)"]}}]}`, string(out))
 }
 
-// TestTheHostsRulesAreTakenOver: if the user answers y, install adds the host's rules to
+// TestInstallImportsTheHostsRules: if the user answers y, install adds the host's rules to
 // settings.json and keeps the rest of the file. A second run adds nothing more.
-func TestTheHostsRulesAreTakenOver(t *testing.T) {
+func TestInstallImportsTheHostsRules(t *testing.T) {
 	m := rig.NewMachine(t)
 	path := filepath.Join(m.Dir, "settings.json")
 	var before map[string]any

@@ -222,7 +222,7 @@ func TestMCPOverHTTP(t *testing.T) {
 }
 
 // If nod mcp cannot serve, it prints an error of one line that names the remedy.
-func TestWhatKeepsMCPFromServing(t *testing.T) {
+func TestMCPNamesTheRemedyIfItCannotServe(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	readable := filepath.Join(m.Dir, "readable")

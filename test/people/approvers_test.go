@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-func TestApproversDecideAboutWhatIsTheirs(t *testing.T) {
+func TestApproversDecideOnlyWithinTheirLimits(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.SomeOfIt })
 	in := func(agent, id, project string) *rig.Question {
@@ -45,7 +45,7 @@ func TestApproversDecideAboutWhatIsTheirs(t *testing.T) {
 }
 
 // A request that no approver may decide is refused at once, with an error that says so.
-func TestWhatNobodyMayDecideAboutIsRefusedAtOnce(t *testing.T) {
+func TestARequestThatNoApproverMayDecideIsRefused(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
 		s.Settings = `{"approvers": {"people": [{"name": "Bob", "identities": [{"connector": "web", "user_id": "bob"}], "for": {"agents": ["ben"]}}]}}`

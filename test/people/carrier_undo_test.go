@@ -9,7 +9,7 @@ import (
 
 // Through a carrier, approvers list and revoke the standing answers that they gave or may
 // decide about. Any other standing answer is refused like an unknown one.
-func TestACarrierUndoesWhatItsPersonMayUndo(t *testing.T) {
+func TestApproversRevokeStandingAnswersThroughACarrier(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	env.Apply(`{"approvers": {"people": [

@@ -10,7 +10,7 @@ import (
 // A carrier sees the requests that are routed to it, and each of its recipients sees the
 // requests that are routed to this recipient. Any other request is refused like an unknown
 // one.
-func TestACarrierSeesWhatWasRoutedToIt(t *testing.T) {
+func TestACarrierSeesOnlyRequestsRoutedToIt(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	foreign := env.Agent("ada").Asks(rig.Deploy("S", "before"))
@@ -41,7 +41,7 @@ func TestACarrierSeesWhatWasRoutedToIt(t *testing.T) {
 }
 
 // Inboxes may read a session's state and activity; carriers may not.
-func TestACarrierDoesNotLookIntoSessions(t *testing.T) {
+func TestACarrierMayNotReadSessions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	env.Agent("ada").Asks(rig.Deploy("S", "q"))

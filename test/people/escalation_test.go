@@ -22,7 +22,7 @@ func somebodyThere(t *testing.T, seconds string) (*rig.Env, *rig.Ledger) {
 	return env, phone
 }
 
-func TestWhoIsThereIsAskedFirstAndThePhoneAfterAWhile(t *testing.T) {
+func TestAPhoneIsNotifiedLaterIfAnApproverIsPresent(t *testing.T) {
 	t.Parallel()
 	env, phone := somebodyThere(t, "5")
 	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
@@ -45,7 +45,7 @@ func TestWhoIsThereIsAskedFirstAndThePhoneAfterAWhile(t *testing.T) {
 	env.Soon("the phone is notified at once", func() bool { return phone.Times(elsewhere.Key, elsewhere.Receipt.Revision) == 1 })
 }
 
-func TestWhoAnswersFirstSparesThePhone(t *testing.T) {
+func TestAPhoneIsNotNotifiedAfterAnEarlyAnswer(t *testing.T) {
 	t.Parallel()
 	env, phone := somebodyThere(t, "3600")
 	env.Timeout("S", 0)
@@ -63,7 +63,7 @@ func TestWhoAnswersFirstSparesThePhone(t *testing.T) {
 
 // If the timer is armed for the deadline although the escalation before it never happened,
 // the request still ends at its deadline.
-func TestAStepThatWasCutShort(t *testing.T) {
+func TestARequestEndsAtItsDeadlineWithoutItsEscalation(t *testing.T) {
 	t.Parallel()
 	env, _ := somebodyThere(t, `3, "connected_timeout_seconds": 6`)
 	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))

@@ -27,7 +27,7 @@ const withAPhone = `{
 
 // A freeze denies pending and new requests, even if a rule or a left-over approval would
 // allow them.
-func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
+func TestAFreezeDeniesPendingAndNewRequests(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
@@ -63,7 +63,7 @@ func TestAFreezeDeniesWhatIsOpenAndWhatIsAsked(t *testing.T) {
 
 // A freeze of one agent or session denies its requests, and does not affect other agents
 // and sessions.
-func TestAFreezeCoversWhatItNames(t *testing.T) {
+func TestAFreezeCoversOnlyItsAgentOrSession(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	_, err := env.Ann().Freeze(env.Ctx, schemas.FreezeRequest{SessionID: "S", From: rig.Ann()})
@@ -95,7 +95,7 @@ func sure(p *rig.Person, frozen schemas.FreezeState, from schemas.From) {
 
 // The reply to a freeze names an engine that has not reported that it obeys, until the
 // engine reports it.
-func TestAFreezeNamesWhoHasNotHeardOfIt(t *testing.T) {
+func TestAFreezeNamesEnginesThatDoNotObeyItYet(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 4 }) // so few calls reach the engine that cannot answer
 	w := env.Wire()
@@ -117,7 +117,7 @@ func TestAFreezeNamesWhoHasNotHeardOfIt(t *testing.T) {
 
 // The reply to a freeze also names an engine that is registered and does not reply, because
 // it may still allow a request.
-func TestAFreezeNamesWhoDoesNotAnswer(t *testing.T) {
+func TestAFreezeNamesEnginesThatDoNotReply(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	revision, err := env.Store.Presence.Put(env.Ctx, "engine.mute", schemas.Registered{Type: schemas.TypeRegistered, LeaseUntil: time.Now()}, 0, time.Hour)
@@ -135,7 +135,7 @@ func TestAFreezeNamesWhoDoesNotAnswer(t *testing.T) {
 
 // Even if answers arrive during a freeze, no request is allowed once all engines have
 // confirmed the freeze.
-func TestNothingIsAllowedAfterAFreezeWasTold(t *testing.T) {
+func TestNothingIsAllowedAfterAConfirmedFreeze(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada := env.Agent("ada")
@@ -215,7 +215,7 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 
 // If there is no code word and no approver has a phone, a thaw needs a person at a terminal,
 // who types the word that the terminal shows.
-func TestAThawOnThisMachineTakesAPerson(t *testing.T) {
+func TestALocalThawNeedsAPersonAtATerminal(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
@@ -251,9 +251,9 @@ func TestSettingsDoNotThaw(t *testing.T) {
 	_, err := env.Ann().Freeze(env.Ctx, schemas.FreezeRequest{From: rig.Ann()})
 	env.NoError(err)
 	for what, identities := range map[string]string{
-		"the last phone is gone": terminal,
-		"another one is let in":  terminal + `,` + phone + `,{"connector": "tg", "user_id": "8"}`,
-		"it is another one":      terminal + `,{"connector": "tg", "user_id": "8"}`,
+		"the last phone is removed": terminal,
+		"another phone is added":    terminal + `,` + phone + `,{"connector": "tg", "user_id": "8"}`,
+		"the phone is replaced":     terminal + `,{"connector": "tg", "user_id": "8"}`,
 	} {
 		_, err = env.Owner().ApplySettings(env.Ctx, with(identities))
 		env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "send /thaw on tg first", what)
@@ -289,7 +289,7 @@ func TestTheOwnerOfTheStoresEndsAFreeze(t *testing.T) {
 
 // If nod refuses a change of approvers during a freeze, nod approvers restores
 // settings.json.
-func TestARefusedChangeOfApproversIsTakenBack(t *testing.T) {
+func TestARefusedChangeOfApproversIsUndone(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	file := filepath.Join(m.Dir, "settings.json")

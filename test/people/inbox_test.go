@@ -125,7 +125,7 @@ func TestTheInboxInATerminal(t *testing.T) {
 }
 
 // Keys typed before the screen is up decide nothing.
-func TestTheInboxDropsWhatWasTypedAhead(t *testing.T) {
+func TestTheInboxDropsKeysTypedAhead(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	m.StartNod()
@@ -142,7 +142,7 @@ func TestTheInboxDropsWhatWasTypedAhead(t *testing.T) {
 // No command can be allowed before the terminal has shown each of its characters: not a
 // command of 100,000 characters, one with characters that reorder the text, a padded one, or
 // one with characters that combine.
-func TestTheInboxShowsAllOfWhatItAllows(t *testing.T) {
+func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command       string

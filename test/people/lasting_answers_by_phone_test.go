@@ -38,7 +38,7 @@ func (p *phone) steps(id, label, next string) {
 
 // An approver allows a command for an hour in two steps on the phone. The next
 // identical call is then allowed without a question.
-func TestFromNowOnFromThePhone(t *testing.T) {
+func TestAStandingAnswerIsGivenOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
 	p.StartNod()
@@ -57,7 +57,7 @@ func TestFromNowOnFromThePhone(t *testing.T) {
 }
 
 // A risky call needs the code word on the phone too; nod removes it from the chat.
-func TestTheCodeWordFromThePhone(t *testing.T) {
+func TestTheCodeWordIsTypedOnThePhone(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
 	p.write("word", "open sesame\n")

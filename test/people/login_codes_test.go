@@ -43,7 +43,7 @@ func TestALoginLinkFromThePhoneWorksOnce(t *testing.T) {
 
 // If several clients use the same login code of the inbox at the same time, exactly one of
 // them succeeds, and the code cannot be used again.
-func TestACodeIsSpentOnce(t *testing.T) {
+func TestALoginCodeIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	web, tg, until := env.Bob(), env.Person("tg", "7"), time.Now().Add(time.Hour)

@@ -85,7 +85,7 @@ func promptOf(t *testing.T, e bus.Entry) schemas.Prompt {
 }
 
 // The outbox sends the agent a decision that was stored but not published.
-func TestTheOutboxTellsTheAgentToo(t *testing.T) {
+func TestTheOutboxPublishesUnpublishedDecisions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	again := env.AskedAgain()
@@ -112,7 +112,7 @@ func TestTheOutboxTellsTheAgentToo(t *testing.T) {
 
 // If the prompts' queue is lost, as after a hard kill, the engine's sweep queues a prompt
 // again if it was not shown, or if its worker died while showing it.
-func TestTheSweepQueuesPromptsThatNobodyWasShown(t *testing.T) {
+func TestTheSweepQueuesPromptsThatWereNotShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings = rig.WithCarrier })
 	env.Registers("tg", "w1", false)

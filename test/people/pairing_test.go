@@ -70,7 +70,7 @@ func TestPairingATelephone(t *testing.T) {
 }
 
 // A pairing code is valid for one user only. After five wrong codes it is no longer valid.
-func TestACodeCountsOnce(t *testing.T) {
+func TestAPairingCodeIsValidOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	tg, owner := env.Person("tg", "7"), env.Owner()

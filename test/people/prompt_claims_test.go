@@ -206,7 +206,7 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 
 // If the channel takes longer than a claim lasts, the worker renews its claim, and no
 // other worker sends the question as well.
-func TestAClaimLastsForAsLongAsTheChannelTakes(t *testing.T) {
+func TestAWorkerRenewsItsClaimDuringASlowSend(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	wire, sends := env.Wire(), make(chan struct{})
@@ -227,7 +227,7 @@ func TestAClaimLastsForAsLongAsTheChannelTakes(t *testing.T) {
 
 // If a request changes and ends at the same time, only one worker at a time updates its
 // message, and the message shows the outcome in the end.
-func TestAnOutcomeWaitsForAChangeThatIsOnItsWay(t *testing.T) {
+func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")
@@ -297,7 +297,7 @@ func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 
 // If a worker dies while it shows a prompt, and the request is decided before another worker
 // takes over, the other worker sends a message with the outcome.
-func TestAnOutcomeWhoseQuestionNobodyCanEdit(t *testing.T) {
+func TestAnOutcomeIsSentIfItsQuestionsHandleIsLost(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range deaths {
 		t.Run(when, func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestAnOutcomeWhoseQuestionNobodyCanEdit(t *testing.T) {
 }
 
 // A request that is decided before any worker has received its prompt is never shown.
-func TestWhatIsDecidedBeforeItIsShownIsNotShown(t *testing.T) {
+func TestARequestDecidedBeforeItsPromptIsNotShown(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	startWorker(env, tg.on(nil, nil)).stop() // a worker that starts registers the connector
@@ -334,7 +334,7 @@ func TestWhatIsDecidedBeforeItIsShownIsNotShown(t *testing.T) {
 // A worker is delayed after it has sent a prompt, and another worker sends the prompt again.
 // Both messages show the outcome, whether the request is decided before or after the first
 // worker continues.
-func TestAWorkerThatComesBackLate(t *testing.T) {
+func TestADelayedWorkersMessageShowsTheOutcome(t *testing.T) {
 	t.Parallel()
 	for _, decided := range []string{"afterwards", "before"} {
 		t.Run("decided "+decided, func(t *testing.T) {
@@ -384,7 +384,7 @@ func knownMessages(e *rig.Env, id string) int {
 
 // A worker that starts shows the outcomes that were lost with the queue, including the
 // outcome of a prompt whose worker died.
-func TestAWorkerSettlesWhatWasLeftBehind(t *testing.T) {
+func TestAStartingWorkerShowsLostOutcomes(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")

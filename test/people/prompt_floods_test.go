@@ -30,7 +30,7 @@ func told(e *rig.Env, key string) bool {
 }
 
 // The cost of ending a question does not grow with the number of pending questions.
-func TestAFloodOfWithdrawalsReadsNoSessionWhole(t *testing.T) {
+func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, phonesShown(1, 1))
 	ada := env.Agent("ada")
@@ -65,7 +65,7 @@ func TestAFloodOfWithdrawalsReadsNoSessionWhole(t *testing.T) {
 
 // Whichever questions end, and on whichever engine, the phone is shown the oldest of the
 // remaining questions, up to the limit.
-func TestTheOldestAreShownWhoeverEndsTheOthers(t *testing.T) {
+func TestPhonesShowTheOldestRemainingQuestions(t *testing.T) {
 	t.Parallel()
 	const questions, left, limit = 60, 20, 3
 	env := rig.Start(t, phonesShown(limit, 2))
@@ -105,7 +105,7 @@ func TestTheOldestAreShownWhoeverEndsTheOthers(t *testing.T) {
 }
 
 // A phone that was not shown a question is not shown its outcome.
-func TestWhatWasHeldBackIsNotCarried(t *testing.T) {
+func TestAQuestionThatWasNotShownShowsNoOutcome(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phonesShown(1, 1)), &chat{}
 	startWorker(env, tg.on(nil, nil))
@@ -122,7 +122,7 @@ func TestWhatWasHeldBackIsNotCarried(t *testing.T) {
 
 // If a session floods a chat, at most two of its questions are shown before a question of
 // another session.
-func TestOneSessionsFloodDelaysNoOthersQuestion(t *testing.T) {
+func TestAFloodingSessionDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phonesShown(0, 1)), &chat{}
 	freed, order := make(chan struct{}), make(chan string, 1000)

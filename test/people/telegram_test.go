@@ -192,7 +192,7 @@ func TestATapWhileNodWasAwayArrives(t *testing.T) {
 
 // If the deadline passes while all of nod is down, a tap from before the deadline
 // changes nothing. Ann reads that the request expired, and the message shows it too.
-func TestATapWhileTheDeadlinePassedReadsWhatHappened(t *testing.T) {
+func TestATapBeforeAMissedDeadlineReadsTheExpiry(t *testing.T) {
 	t.Parallel()
 	p := newPhone(t, `"token_file": "DIR/token"`)
 	p.StartNod()

@@ -12,7 +12,7 @@ import (
 )
 
 // A viewer that was disconnected receives the decisions that it missed when it reconnects.
-func TestAViewerThatWasAwayLearnsWhatEnded(t *testing.T) {
+func TestAReconnectedViewerGetsMissedDecisions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	wire := env.Wire()

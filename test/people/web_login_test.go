@@ -16,7 +16,7 @@ import (
 )
 
 // nod login prints links that log approvers in to the inbox of the local nod.
-func TestLoginLinksAreForTheInboxThatRuns(t *testing.T) {
+func TestLoginPrintsLinksToTheLocalInbox(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
 	_, stderr, code := m.Run("login")

@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-func TestWhatIsAllowedForASessionIsAllowedThereAndReachesNoFurther(t *testing.T) {
+func TestASessionGrantCoversOnlyItsSessionAndCommand(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
@@ -33,7 +33,7 @@ func TestWhatIsAllowedForASessionIsAllowedThereAndReachesNoFurther(t *testing.T)
 	env.Equal(schemas.Denied, ada.Gets(rig.Shell("S", "", "npm test")).Outcome, "a rule that denies overrides a grant")
 }
 
-func TestTheWiderReachIsTheOneThatWasShown(t *testing.T) {
+func TestTheWiderRuleIsTheOneThatWasShown(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -50,7 +50,7 @@ func TestTheWiderReachIsTheOneThatWasShown(t *testing.T) {
 	ada.Asks(rig.Shell("another", "", "go test ./... && curl evil.example")).Drop()
 }
 
-func TestWhatNodCannotBoundIsAllowedOnceAlone(t *testing.T) {
+func TestACallWithoutASafeRuleIsAllowedOnlyOnce(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, ann := env.Agent("ada"), env.Ann()
@@ -74,7 +74,7 @@ func TestWhatNodCannotBoundIsAllowedOnceAlone(t *testing.T) {
 	env.Empty(grants)
 }
 
-func TestAGrantEndsByItself(t *testing.T) {
+func TestAGrantExpires(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -134,14 +134,14 @@ func loggedGrants(e *rig.Env) map[string]int {
 // later call that returns the decision stores the grant first.
 func TestTheGrantIsStoredBeforeItsDecisionIsReturned(t *testing.T) {
 	t.Parallel()
-	for how, tells := range map[string]func(*rig.Env, *rig.Agent) schemas.Decision{
+	for how, read := range map[string]func(*rig.Env, *rig.Agent) schemas.Decision{
 		"asked again": func(_ *rig.Env, ada *rig.Agent) schemas.Decision { return ada.Gets(rig.Shell("S", "1", "npm test")) },
 		"awaited": func(e *rig.Env, ada *rig.Agent) schemas.Decision {
 			var reply schemas.AwaitReply
 			e.NoError(ada.Conn.CallInto(e.Ctx, schemas.AwaitSubject("ada"), schemas.Await{Type: schemas.TypeAwait, Requests: []schemas.Awaited{{SessionID: "S", PendingID: "1"}}}, &reply))
 			return *reply.Results[0].Decision
 		},
-		"told by another answer": func(e *rig.Env, ada *rig.Agent) schemas.Decision {
+		"returned to another answer": func(e *rig.Env, ada *rig.Agent) schemas.Decision {
 			_, err := e.Bob().Says(&rig.Question{OpenRequest: &bus.OpenRequest{Receipt: schemas.Receipt{SessionID: "S", PendingID: "1", Digest: e.Stored("S.1").Record.Digest}}, Agent: ada}, "reject_once")
 			return *e.Refusal(err, schemas.CodeConflict).Decision()
 		},
@@ -165,18 +165,18 @@ func TestTheGrantIsStoredBeforeItsDecisionIsReturned(t *testing.T) {
 			env.NoError(err)
 			env.Empty(grants)
 
-			env.Equal(d.DecisionID, tells(env, ada).DecisionID)
+			env.Equal(d.DecisionID, read(env, ada).DecisionID)
 			grants, err = env.Owner().Grants(env.Ctx, "S")
 			env.NoError(err)
 			env.Len(grants, 1)
 			env.NoError(env.Owner().Revoke(env.Ctx, &grants[0]))
-			tells(env, ada)
+			read(env, ada)
 			ada.Asks(rig.Shell("S", "2", "npm test")).Drop() // reading the decision again does not restore a revoked grant
 		})
 	}
 }
 
-func TestGrantsMadeAtOnceLoseNone(t *testing.T) {
+func TestConcurrentGrantsAreAllStored(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada, ann := env.Agent("ada"), env.Ann()

@@ -8,7 +8,7 @@ import (
 )
 
 // An agent can read the permissions and grants of its own sessions only.
-func TestAnAgentReadsWhatItsSessionsHold(t *testing.T) {
+func TestAnAgentReadsOnlyItsOwnSessionsPermissions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, dir := env.Agent("ada"), rig.Tree(t)

@@ -29,7 +29,7 @@ func manages(e *rig.Env, session string, set schemas.PermissionsChange) {
 	e.NoError(err)
 }
 
-func TestAManagedSessionIsAllowedWhatItsSetCoversAndAsksForTheRest(t *testing.T) {
+func TestAManagedSessionAsksForMoreThanItsPermissions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada, dir := env.Agent("ada"), rig.Tree(t)
@@ -84,7 +84,7 @@ func TestAManagedSessionIsAllowedWhatItsSetCoversAndAsksForTheRest(t *testing.T)
 	ada.Asks(elsewhere).Drop() // the engine cannot follow links on another host
 }
 
-func TestRulesAndSecretsStandAboveASet(t *testing.T) {
+func TestRulesAndSecretsOverridePermissions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
 		s.Settings = `{"permissions":{"deny":["Write(//**/never)"],"ask":["Write(//**/always)"],"tools":[{"name":"Peruse","needs":"read"}]},` + rig.Everybody[len(`{
@@ -104,7 +104,7 @@ func TestRulesAndSecretsStandAboveASet(t *testing.T) {
 	}
 }
 
-func TestAskingForPermissionsGrantsWhatIsMissing(t *testing.T) {
+func TestAPermissionRequestGrantsTheMissingPermissions(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada, ann, dir := env.Agent("ada"), env.Ann(), rig.Tree(t)
@@ -131,7 +131,7 @@ func TestAskingForPermissionsGrantsWhatIsMissing(t *testing.T) {
 	env.Equal(1, env.LoggedOf(schemas.LogGranted))
 }
 
-func TestRefusalsOfPermissionsComeInTheirOrder(t *testing.T) {
+func TestPermissionRequestsAreCheckedInOrder(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada := env.Agent("ada")
@@ -181,7 +181,7 @@ func TestAPermissionForAnotherSessionIsGrantedThere(t *testing.T) {
 	ada.Asks(rig.Permission("S", "", "r", "@network")).Drop()
 }
 
-func TestAPermissionThatNobodyAnswersIsAnErrorAfterItsTime(t *testing.T) {
+func TestAnUnansweredPermissionRequestTimesOut(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	r := rig.Permission("S", "", "r", "@network")
@@ -194,7 +194,7 @@ func TestAPermissionThatNobodyAnswersIsAnErrorAfterItsTime(t *testing.T) {
 	env.Equal(15*time.Minute, schemas.DefaultPermissionTimeout)
 }
 
-func TestASessionSharesWhatItHolds(t *testing.T) {
+func TestASessionSharesOnlyPermissionsThatItHas(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, dir := env.Agent("ada"), rig.Tree(t)
@@ -253,7 +253,7 @@ func TestASharedPermissionLastsNoLongerThanItsSource(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 }
 
-func TestAGateNamesWhatIsMissingAndTellsTheSession(t *testing.T) {
+func TestAGateListsMissingPermissionsAndNotifiesTheSession(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	ada, heard := env.Agent("ada"), make(chan schemas.Notice, 4)
@@ -271,7 +271,7 @@ func TestAGateNamesWhatIsMissingAndTellsTheSession(t *testing.T) {
 
 // While no approver can be reached, sending a permission request again still returns the
 // request's receipt or decision; a new request is refused.
-func TestAPermissionThatIsAskedForAgainWhileNobodyCanBeShownIt(t *testing.T) {
+func TestAskingAgainForAPermissionNeedsNoReachableApprover(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {
 		s.Settings = `{"approvers": {"people": [{"name": "Ann", "identities": [{"connector": "tg", "user_id": "1"}]}]}}`

@@ -88,7 +88,7 @@ func TestProjectFilesTighten(t *testing.T) {
 
 // An engine applies project files, but not to calls on another host. If a file is invalid,
 // the engine asks about every call in that project.
-func TestEngineReadsProjectsOfItsOwnHost(t *testing.T) {
+func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	t.Parallel()
 	home, project := t.TempDir(), t.TempDir()
 	env := rig.Start(t, func(s *rig.Setup) {

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-func TestSettingsAreFollowedByEveryEngineAndNamedByDecisions(t *testing.T) {
+func TestEveryEngineFollowsTheSettings(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 3 })
 	ada := env.Agent("ada")
@@ -42,7 +42,7 @@ func TestSettingsAreFollowedByEveryEngineAndNamedByDecisions(t *testing.T) {
 	env.Equal(revision, late)
 }
 
-func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
+func TestInvalidSettingsAreRefusedWithTheFaultsPath(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	before, err := env.Owner().Settings(env.Ctx)
@@ -96,7 +96,7 @@ func TestInvalidSettingsAreRefusedWholeWithThePathOfTheFault(t *testing.T) {
 }
 
 // Engines do not apply invalid settings that were written to the store without being checked.
-func TestStoredSettingsThatAreNotValidAreNotFollowed(t *testing.T) {
+func TestInvalidStoredSettingsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
 	_, revision, err := env.Store.Settings.Document(env.Ctx, "settings")

@@ -81,7 +81,7 @@ func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 
 // If a revoke is interrupted, the grants shared from the revoked grant end nevertheless. The
 // next revoke of that grant completes the interrupted one.
-func TestARevokeThatWasCutShortIsObeyedAndFinished(t *testing.T) {
+func TestAnInterruptedRevokeTakesEffectAndIsCompleted(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, rig.AtTheTerminal(t))
 	ada := env.Agent("ada")

@@ -29,23 +29,23 @@ func TestDecisionsBecomeOptions(t *testing.T) {
 		d    schemas.Decision
 		want string
 	}{
-		"yes":                        {person(schemas.Allowed, "yes", schemas.AllowOnce), "yes"},
-		"always":                     {person(schemas.Allowed, "always", schemas.AllowAlways), "always"},
-		"a rule's":                   {rule(person(schemas.Allowed, "yes", schemas.AllowOnce)), "yes"},
-		"a rule's, without option":   {rule(schemas.Decision{Outcome: schemas.Allowed}), "yes"},
-		"an edit by a person":        {edited, "no"},
-		"an edit by a rule":          {rule(edited), editor},
-		"an option not offered":      {person(schemas.Allowed, "other", schemas.AllowOnce), "no"},
-		"a rule's, not offered":      {rule(person(schemas.Allowed, "other", schemas.AllowOnce)), editor},
-		"allowed by a no":            {person(schemas.Allowed, "no", schemas.RejectOnce), "no"},
-		"allowed, of rejecting kind": {person(schemas.Allowed, "yes", schemas.RejectOnce), "no"},
-		"denied":                     {person(schemas.Denied, "no", schemas.RejectOnce), "no"},
-		"denied by a yes":            {person(schemas.Denied, "yes", schemas.AllowOnce), "no"},
-		"timed out":                  {person(schemas.TimedOut, "", ""), "no"},
-		"dismissed":                  {person(schemas.Cancelled, "", ""), ""},
-		"withdrawn elsewhere":        {person(schemas.Withdrawn, "", ""), ""},
-		"nothing":                    {schemas.Decision{}, "no"},
-		"an unknown outcome":         {person("granted", "yes", schemas.AllowOnce), "no"},
+		"yes":                                 {person(schemas.Allowed, "yes", schemas.AllowOnce), "yes"},
+		"always":                              {person(schemas.Allowed, "always", schemas.AllowAlways), "always"},
+		"a rule's":                            {rule(person(schemas.Allowed, "yes", schemas.AllowOnce)), "yes"},
+		"a rule's allow without an option":    {rule(schemas.Decision{Outcome: schemas.Allowed}), "yes"},
+		"an edit by a person":                 {edited, "no"},
+		"an edit by a rule":                   {rule(edited), editor},
+		"an option not offered":               {person(schemas.Allowed, "other", schemas.AllowOnce), "no"},
+		"a rule's option that is not offered": {rule(person(schemas.Allowed, "other", schemas.AllowOnce)), editor},
+		"allowed with a reject option":        {person(schemas.Allowed, "no", schemas.RejectOnce), "no"},
+		"allowed with a reject kind":          {person(schemas.Allowed, "yes", schemas.RejectOnce), "no"},
+		"denied":                              {person(schemas.Denied, "no", schemas.RejectOnce), "no"},
+		"denied with an allow option":         {person(schemas.Denied, "yes", schemas.AllowOnce), "no"},
+		"timed out":                           {person(schemas.TimedOut, "", ""), "no"},
+		"dismissed":                           {person(schemas.Cancelled, "", ""), ""},
+		"withdrawn elsewhere":                 {person(schemas.Withdrawn, "", ""), ""},
+		"nothing":                             {schemas.Decision{}, "no"},
+		"an unknown outcome":                  {person("granted", "yes", schemas.AllowOnce), "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, acp.Options{})
@@ -63,10 +63,10 @@ func TestDecisionsBecomeOptions(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentDoesNotOffer: an agent that offers no denial of one call gets "cancelled",
-// never a permanent denial. An agent that offers no allow for one call does not get "always"
-// for a rule's allow.
-func TestWhatAnAgentDoesNotOffer(t *testing.T) {
+// TestALastingOptionDoesNotReplaceAMissingOne: an agent that offers no denial of one call gets
+// "cancelled", never a permanent denial. An agent that offers no allow for one call does not
+// get "always" for a rule's allow.
+func TestALastingOptionDoesNotReplaceAMissingOne(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.TimedOut, "", ""))
 	r.agent.says(t, strings.Replace(request("1", "s", "make"), `"kind":"reject_once"`, `"kind":"reject_always"`, 1))
@@ -79,10 +79,10 @@ func TestWhatAnAgentDoesNotOffer(t *testing.T) {
 	r.ends()
 }
 
-// TestWhenNodCannotBeAsked: if nod is unavailable, the editor asks its user. After any other
+// TestTheEditorIsAskedIfNodIsUnavailable: if nod is unavailable, the editor asks its user. After any other
 // failure of nod the request is refused, except in a race: the editor still asks. With Deny,
 // every failure refuses the request.
-func TestWhenNodCannotBeAsked(t *testing.T) {
+func TestTheEditorIsAskedIfNodIsUnavailable(t *testing.T) {
 	down := schemas.Errorf(schemas.CodeUnavailable, "nod is not running")
 	failing := func(err error) func(*fakeNod) acp.Connect {
 		return func(nod *fakeNod) acp.Connect { nod.fails(err); return nod.connect }
@@ -108,7 +108,7 @@ func TestWhenNodCannotBeAsked(t *testing.T) {
 		"went away, deny":         {failing(down), acp.Options{Deny: true}, false, true},
 		"refused":                 {failing(schemas.Errorf(schemas.CodeValidation, "request: is too long")), acp.Options{}, false, false},
 		"refused, race":           {failing(schemas.Errorf(schemas.CodeForbidden, "no")), acp.Options{Race: true}, true, false},
-		"nobody to ask":           {failing(schemas.Errorf(schemas.CodeUndeliverable, "no approver")), acp.Options{}, false, false},
+		"no approver is set":      {failing(schemas.Errorf(schemas.CodeUndeliverable, "no approver")), acp.Options{}, false, false},
 		"the connection broke":    {failing(errors.New("connection reset")), acp.Options{}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,8 +128,9 @@ func TestWhenNodCannotBeAsked(t *testing.T) {
 	}
 }
 
-// TestNodComesBack: after a failed connection, the sidecar connects for the next request.
-func TestNodComesBack(t *testing.T) {
+// TestTheSidecarConnectsAgainForTheNextRequest: after a failed connection, the sidecar connects
+// for the next request.
+func TestTheSidecarConnectsAgainForTheNextRequest(t *testing.T) {
 	nod, tries := newNod(t), 0
 	r := startWith(t, nod, func(context.Context) (acp.Nod, error) {
 		if tries++; tries == 1 {
@@ -148,9 +149,9 @@ func TestNodComesBack(t *testing.T) {
 	r.ends()
 }
 
-// TestAnErrorWhileAPersonIsAsked: if nod fails after it stored the request, the request is
-// refused; in a race it is left to the editor, which shows it already.
-func TestAnErrorWhileAPersonIsAsked(t *testing.T) {
+// TestAnErrorAfterTheReceiptRefusesTheRequest: if nod fails after it stored the request, the
+// request is refused; in a race it is left to the editor, which shows it already.
+func TestAnErrorAfterTheReceiptRefusesTheRequest(t *testing.T) {
 	for _, race := range []bool{false, true} {
 		t.Run(fmt.Sprint("race=", race), func(t *testing.T) {
 			r := start(t, acp.Options{Race: race})
@@ -182,9 +183,9 @@ func TestAPanicRefuses(t *testing.T) {
 	assert.NotContains(t, r.log.String(), "make", "what was asked is not logged")
 }
 
-// TestWhatNodCouldNotShow: a request that nod could not show in full goes to the editor
-// unchanged.
-func TestWhatNodCouldNotShow(t *testing.T) {
+// TestARequestThatNodCannotShowGoesToTheEditor: a request that nod could not show in full goes
+// to the editor unchanged.
+func TestARequestThatNodCannotShowGoesToTheEditor(t *testing.T) {
 	whole := request("1", "s", "make")
 	for name, line := range map[string]string{
 		"no id":          strings.Replace(whole, `"id":1,`, "", 1),
@@ -217,10 +218,10 @@ func TestWhatNodCouldNotShow(t *testing.T) {
 	}
 }
 
-// TestLongTexts: a title that is too long is truncated, and is complete in the details. An
-// option with a name that is too long is not offered. A tool call's id that is too long is
-// hashed.
-func TestLongTexts(t *testing.T) {
+// TestLongTextsAreShortened: a title that is too long is truncated, and is complete in the
+// details. An option with a name that is too long is not offered. A tool call's id that is too
+// long is hashed.
+func TestLongTextsAreShortened(t *testing.T) {
 	r := start(t, acp.Options{AgentName: "Mine"})
 	long := strings.Repeat("ü", 600)
 	line := strings.Replace(request("1", "s", "make"), `"title":"Run it"`, `"title":"`+long+`"`, 1)
@@ -239,9 +240,9 @@ func TestLongTexts(t *testing.T) {
 	r.ends()
 }
 
-// TestAHugeLine: a line of 8 MB passes unchanged, and a huge permission request is sent to
-// nod like any other.
-func TestAHugeLine(t *testing.T) {
+// TestAHugeLinePassesUnchanged: a line of 8 MB passes unchanged, and a huge permission request
+// is sent to nod like any other.
+func TestAHugeLinePassesUnchanged(t *testing.T) {
 	r := start(t, acp.Options{})
 	huge := strings.Repeat("x", 8<<20)
 	line := `{"jsonrpc":"2.0","method":"session/update","params":{"blob":"` + huge + `"}}`
@@ -284,9 +285,9 @@ func TestRequestUsesEarlierUpdates(t *testing.T) {
 	r.ends()
 }
 
-// TestADirectoryInTheInputIsNotTheHosts: a field "cwd" in the tool's input is renamed, so that
+// TestACwdInTheInputIsRenamed: a field "cwd" in the tool's input is renamed, so that
 // no rule takes it for the host's working directory.
-func TestADirectoryInTheInputIsNotTheHosts(t *testing.T) {
+func TestACwdInTheInputIsRenamed(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.nod.decided(person(schemas.Denied, "no", schemas.RejectOnce))
 	r.agent.says(t, strings.Replace(request("1", "s", "make"), `"rawInput":{`, `"_meta":{"claudeCode":{"toolName":"Bash"}},"rawInput":{ "\u0063wd":"/etc", "n":1.50,`, 1))

@@ -115,9 +115,9 @@ func (s *streamRig) respond(body string, change ...func(*http.Request)) (int, st
 	return resp.StatusCode, strings.TrimSpace(string(said))
 }
 
-// TestEverySubscriberIsToldOfEveryRequest: every subscriber gets each request that waits for a
+// TestEverySubscriberGetsEveryRequest: every subscriber gets each request that waits for a
 // person; a later subscriber first gets the requests that are still pending.
-func TestEverySubscriberIsToldOfEveryRequest(t *testing.T) {
+func TestEverySubscriberGetsEveryRequest(t *testing.T) {
 	s := serve(t)
 	first, second := s.subscribe(nil), s.subscribe(nil)
 	one := s.ask("1")
@@ -304,9 +304,9 @@ func TestASlowSubscriberIsDropped(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheStream: when the stream is closed, it disconnects its subscribers and all
-// later ones with the status "going away".
-func TestTheEndOfTheStream(t *testing.T) {
+// TestClosingTheStreamDisconnectsItsSubscribers: when the stream is closed, it disconnects its
+// subscribers and all later ones with the status "going away".
+func TestClosingTheStreamDisconnectsItsSubscribers(t *testing.T) {
 	s := serve(t)
 	conn := s.subscribe(nil)
 	s.ask("1")

@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestHalfALineIsTheLast: lineWriter writes nothing after a line without a line break.
-func TestHalfALineIsTheLast(t *testing.T) {
+// TestNothingIsWrittenAfterAPartialLine: lineWriter writes nothing after a line without a line
+// break.
+func TestNothingIsWrittenAfterAPartialLine(t *testing.T) {
 	var out bytes.Buffer
 	w := lineWriter{w: &out}
 	assert.NoError(t, w.write([]byte("{}\n")))

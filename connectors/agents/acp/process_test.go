@@ -132,7 +132,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatCannotBeStarted(t *testing.T) {
+func TestAFailedStartOfTheAgentIsAnError(t *testing.T) {
 	nod := newNod(t)
 	for _, argv := range [][]string{nil, {"/no/such/agent"}} {
 		_, err := acp.RunCommand(t.Context(), argv, acp.Streams{In: io.Discard, Out: strings.NewReader("")}, io.Discard, nod.connect, acp.Options{})
@@ -141,9 +141,9 @@ func TestAnAgentThatCannotBeStarted(t *testing.T) {
 	}
 }
 
-// TestTheEditorsEndIsTheAgentsEnd: when the editor's output ends, the agent's input ends. The
-// agent gets the editor's last line even if it has no line break.
-func TestTheEditorsEndIsTheAgentsEnd(t *testing.T) {
+// TestTheAgentsInputEndsWithTheEditorsOutput: when the editor's output ends, the agent's input
+// ends. The agent gets the editor's last line even if it has no line break.
+func TestTheAgentsInputEndsWithTheEditorsOutput(t *testing.T) {
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	p.editor.says(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r")
 	assert.Equal(t, `{"jsonrpc":"2.0","id":1,"method":"x"}`+"\r", p.editor.hears(t))
@@ -154,7 +154,7 @@ func TestTheEditorsEndIsTheAgentsEnd(t *testing.T) {
 	assert.Zero(t, <-p.exit)
 }
 
-func TestAnAgentThatDiesWhileItAsks(t *testing.T) {
+func TestARequestIsWithdrawnIfTheAgentDies(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "dies", nod, acp.Options{})
 	a := <-nod.submissions
@@ -164,9 +164,9 @@ func TestAnAgentThatDiesWhileItAsks(t *testing.T) {
 	assert.Equal(t, 7, <-p.exit)
 }
 
-// TestAnEditorThatIsGone: the agent's request is withdrawn, and a later decision is not sent to
-// the agent.
-func TestAnEditorThatIsGone(t *testing.T) {
+// TestARequestIsWithdrawnIfTheEditorIsGone: the agent's request is withdrawn, and a later
+// decision is not sent to the agent.
+func TestARequestIsWithdrawnIfTheEditorIsGone(t *testing.T) {
 	nod := newNod(t)
 	p := run(t, t.Context(), "hears", nod, acp.Options{})
 	a := <-nod.submissions
@@ -179,18 +179,18 @@ func TestAnEditorThatIsGone(t *testing.T) {
 	assert.Equal(t, `heard ""`, string(heard))
 }
 
-// TestABrokenPipeToTheEditor: an editor that has closed its input counts as gone, so the
-// agent's input ends.
-func TestABrokenPipeToTheEditor(t *testing.T) {
+// TestABrokenPipeToTheEditorEndsTheAgentsInput: an editor that has closed its input counts as
+// gone, so the agent's input ends.
+func TestABrokenPipeToTheEditorEndsTheAgentsInput(t *testing.T) {
 	p := run(t, t.Context(), "echo", newNod(t), acp.Options{})
 	require.NoError(t, p.editor.end.Close())
 	p.editor.says(t, `{"jsonrpc":"2.0","method":"x"}`)
 	assert.Zero(t, <-p.exit)
 }
 
-// TestToldToStop: when ctx ends, pending requests are withdrawn, and the agent gets SIGTERM; an
-// agent that does not end is killed.
-func TestToldToStop(t *testing.T) {
+// TestStoppingWithdrawsRequestsAndEndsTheAgent: when ctx ends, pending requests are withdrawn,
+// and the agent gets SIGTERM; an agent that does not end is killed.
+func TestStoppingWithdrawsRequestsAndEndsTheAgent(t *testing.T) {
 	for agent, exit := range map[string]int{"hears": 128 + int(syscall.SIGTERM), "stubborn": 128 + int(syscall.SIGKILL)} {
 		t.Run(agent, func(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
@@ -208,9 +208,9 @@ func TestToldToStop(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatDoesNotRead: an editor that does not read its input does not keep the sidecar
-// from stopping.
-func TestAnEditorThatDoesNotRead(t *testing.T) {
+// TestAnEditorThatDoesNotReadDelaysNoStop: an editor that does not read its input does not keep
+// the sidecar from stopping.
+func TestAnEditorThatDoesNotReadDelaysNoStop(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	p := run(t, ctx, "floods", newNod(t), acp.Options{})
 	_, err := p.editor.out.Peek(1) // the first byte of a line that is still being written

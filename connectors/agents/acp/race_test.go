@@ -34,9 +34,9 @@ func TestRequestsAreIndependent(t *testing.T) {
 	r.ends()
 }
 
-// TestAnIdThatIsUsedTwice: if two open requests have the same id, both are refused, because an
-// answer could be taken for the answer to either.
-func TestAnIdThatIsUsedTwice(t *testing.T) {
+// TestOpenRequestsWithTheSameIDAreRefused: if two open requests have the same id, both are
+// refused, because an answer could be taken for the answer to either.
+func TestOpenRequestsWithTheSameIDAreRefused(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "ls"))
 	a := <-r.nod.submissions
@@ -102,9 +102,9 @@ func TestALateEditorAnswerToAQuestionIsDropped(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatWasNotAsked: the sidecar drops the editor's answer to a request that the
-// editor was not shown.
-func TestAnEditorThatWasNotAsked(t *testing.T) {
+// TestAnAnswerOfAnEditorThatWasNotAskedIsDropped: the sidecar drops the editor's answer to a
+// request that the editor was not shown.
+func TestAnAnswerOfAnEditorThatWasNotAskedIsDropped(t *testing.T) {
 	r := start(t, acp.Options{})
 	r.agent.says(t, request("1", "s", "make"))
 	a := <-r.nod.submissions
@@ -116,9 +116,9 @@ func TestAnEditorThatWasNotAsked(t *testing.T) {
 	r.ends()
 }
 
-// TestOneAnswer: if nod, the editor and a cancelled turn answer at once, the agent
-// receives exactly one answer.
-func TestOneAnswer(t *testing.T) {
+// TestTheAgentGetsExactlyOneAnswer: if nod, the editor and a cancelled turn answer at once, the
+// agent receives exactly one answer.
+func TestTheAgentGetsExactlyOneAnswer(t *testing.T) {
 	r := start(t, acp.Options{Race: true})
 	go func() { _, _ = io.Copy(io.Discard, r.editor.out) }() // discards requests, and the messages that close their prompts
 	for n := range 200 {

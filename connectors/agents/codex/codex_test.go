@@ -31,7 +31,7 @@ const (
 	changes = `{"id":7,"method":"item/fileChange/requestApproval","params":{"threadId":"thr-1","turnId":"turn-1","itemId":"call_1","startedAtMs":1,"reason":"needs to"}}` + "\n"
 )
 
-func TestWhatAPersonAnswersIsTheAnswer(t *testing.T) {
+func TestCodexGetsThePersonsAnswer(t *testing.T) {
 	always := nodtest.Answer{Kind: schemas.AllowAlways}
 	edited := nodtest.Answer{Kind: schemas.AllowOnce, Input: []byte(`{"command":"ls","cwd":"/p/deep"}`)}
 	for name, c := range map[string]struct {
@@ -69,7 +69,7 @@ func TestRulesAnswer(t *testing.T) {
 
 // A person, never a rule, decides an approval request that is not for exactly one command in
 // a known project. The person sees all its fields.
-func TestMoreThanACommandIsAskedOfAPerson(t *testing.T) {
+func TestRulesDecideOnlySingleCommands(t *testing.T) {
 	for name, c := range map[string]struct{ from, to string }{
 		"network":     {`"startedAtMs":1`, `"networkApprovalContext":{"host":"x.test","protocol":"https"}`},
 		"permissions": {`"startedAtMs":1`, `"additionalPermissions":{"network":{"enabled":true}}`},
@@ -94,7 +94,7 @@ func TestMoreThanACommandIsAskedOfAPerson(t *testing.T) {
 
 // The shell that Codex wraps around a command is removed if the command is one argument with
 // simple quoting. Otherwise the whole text is shown.
-func TestTheShellAroundACommand(t *testing.T) {
+func TestTheShellAroundACommandIsRemoved(t *testing.T) {
 	for command, shown := range map[string]string{
 		`/bin/bash -lc 'make release'`:       `make release`,
 		`/usr/bin/zsh -c make`:               `make`,
@@ -142,7 +142,7 @@ func TestFileChanges(t *testing.T) {
 	assert.Equal(t, changes, r.reads(), "what a turn began is over with it")
 }
 
-func TestEveryOtherLinePasses(t *testing.T) {
+func TestEveryOtherLinePassesUnchanged(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	for _, line := range []string{
 		"\n", "no json\n", "{}\r\n", "\xff\x00\n", `{"id":1,"method":"item/tool/requestUserInput","params":{}}` + "\n",
@@ -162,7 +162,7 @@ func TestEveryOtherLinePasses(t *testing.T) {
 
 // When Codex no longer waits for the answer to an approval request, nod's request is
 // withdrawn, and Codex gets no answer.
-func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
+func TestARequestThatCodexNoLongerNeedsIsWithdrawn(t *testing.T) {
 	for name, line := range map[string]string{
 		"resolved": `{"method":"serverRequest/resolved","params":{"threadId":"thr-1","requestId":1}}`,
 		"item":     `{"method":"item/completed","params":{"threadId":"thr-1","turnId":"turn-1","item":{"type":"commandExecution","id":"call_1"}}}`,
@@ -186,7 +186,7 @@ func TestWhatCodexGoesOnWithoutIsWithdrawn(t *testing.T) {
 }
 
 // A decision that arrives after Codex has resolved its request is not sent to Codex.
-func TestALateDecisionIsNoAnswer(t *testing.T) {
+func TestALateDecisionIsNotSentToCodex(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	asked, decided := make(chan bool), make(chan bool)
 	var calls atomic.Int32
@@ -209,7 +209,7 @@ func TestALateDecisionIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestEndings(t *testing.T) {
+func TestRequestsAreWithdrawnIfEitherSideEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(r *rig)
 		why  string
@@ -242,7 +242,7 @@ func TestHalfALineAtTheEndPasses(t *testing.T) {
 
 // If two open requests have the same id, both are declined, because an answer could be taken
 // for the answer to either.
-func TestAnIdThatIsUsedTwiceIsDeclined(t *testing.T) {
+func TestAnIDThatIsUsedTwiceIsDeclined(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(approval("1", ""))
 	p := r.asked()
@@ -254,7 +254,7 @@ func TestAnIdThatIsUsedTwiceIsDeclined(t *testing.T) {
 	assert.Equal(t, "replaced by a request of Codex with the same id", r.withdrawn(p))
 }
 
-func TestWithoutNod(t *testing.T) {
+func TestWithoutNodTheHostAsksItsUser(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.missing.Store(true)
 	r.says(approval("1", ""))
@@ -271,13 +271,13 @@ func TestWithoutNod(t *testing.T) {
 }
 
 // If nod refuses a request, Codex gets "decline".
-func TestWhatNodRefusesIsDeclined(t *testing.T) {
+func TestARequestThatNodRefusesIsDeclined(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	r.says(strings.Replace(approval("1", ""), "make", strings.Repeat("x", schemas.MaxRequestBytes), 1))
 	assert.Equal(t, `{"id":1,"result":{"decision":"decline"}}`+"\n", r.heard())
 }
 
-func TestACommandThatCannotBeStarted(t *testing.T) {
+func TestAFailedStartOfCodexIsAnError(t *testing.T) {
 	for _, argv := range [][]string{nil, {"/nonexistent/codex"}} {
 		_, err := codex.Run(t.Context(), argv, strings.NewReader(""), io.Discard, os.Stderr, nil, codex.Options{})
 		require.Error(t, err)

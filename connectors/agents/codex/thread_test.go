@@ -14,21 +14,21 @@ import (
 
 // A request's project, which decides the rules that apply, is the directory of the thread,
 // which the client chose. It is never the directory of the command, which the model chose.
-func TestTheProjectIsTheThreads(t *testing.T) {
+func TestTheProjectIsTheThreadsDirectory(t *testing.T) {
 	elsewhere := strings.NewReplacer(`"cwd":"/p/deep"`, `"cwd":"/tmp/x"`).Replace
 	for name, c := range map[string]struct {
 		says, thread, project string
 	}{
-		"started":                   {`{"id":3,"result":{"thread":{"id":"thr-2","cwd":"/q"},"cwd":"/q"}}`, "thr-2", "/q"},
-		"announced":                 {`{"method":"thread/started","params":{"thread":{"id":"thr-2","cwd":"/q","parentThreadId":null}}}`, "thr-2", "/q"},
-		"moved by its client":       {`{"method":"thread/settings/updated","params":{"threadId":"thr-1","threadSettings":{"cwd":"/q"}}}`, "thr-1", "/q"},
-		"another agent's":           {`{"method":"thread/started","params":{"thread":{"id":"thr-2","cwd":"/tmp/x","parentThreadId":"thr-1"}}}`, "thr-2", "/p"},
-		"looked at, not opened":     {`{"id":3,"result":{"thread":{"id":"thr-1","cwd":"/tmp/x"}}}`, "thr-1", "/p"},
-		"somebody else's":           {`{"id":3,"result":{"thread":{"id":"thr-2"},"cwd":"/tmp/x"}}`, "thr-1", "/p"},
-		"an error":                  {`{"id":3,"error":{"thread":{"id":"thr-1"},"cwd":"/tmp/x"}}`, "thr-1", "/p"},
-		"a request with a result":   {`{"id":3,"method":"x","result":{"thread":{"id":"thr-1"},"cwd":"/tmp/x"}}`, "thr-1", "/p"},
-		"nothing that can be read":  {`{"id":3,"result":{"thread":7,"cwd":"/tmp/x"}}`, "thr-1", "/p"},
-		"a child of nobody's known": {`{"method":"thread/started","params":{"thread":{"id":"thr-3","cwd":"/tmp/x","parentThreadId":"thr-9"}}}`, "thr-3", ""},
+		"started":                      {`{"id":3,"result":{"thread":{"id":"thr-2","cwd":"/q"},"cwd":"/q"}}`, "thr-2", "/q"},
+		"announced":                    {`{"method":"thread/started","params":{"thread":{"id":"thr-2","cwd":"/q","parentThreadId":null}}}`, "thr-2", "/q"},
+		"moved by its client":          {`{"method":"thread/settings/updated","params":{"threadId":"thr-1","threadSettings":{"cwd":"/q"}}}`, "thr-1", "/q"},
+		"another agent's":              {`{"method":"thread/started","params":{"thread":{"id":"thr-2","cwd":"/tmp/x","parentThreadId":"thr-1"}}}`, "thr-2", "/p"},
+		"read, not opened":             {`{"id":3,"result":{"thread":{"id":"thr-1","cwd":"/tmp/x"}}}`, "thr-1", "/p"},
+		"another thread's":             {`{"id":3,"result":{"thread":{"id":"thr-2"},"cwd":"/tmp/x"}}`, "thr-1", "/p"},
+		"an error":                     {`{"id":3,"error":{"thread":{"id":"thr-1"},"cwd":"/tmp/x"}}`, "thr-1", "/p"},
+		"a request with a result":      {`{"id":3,"method":"x","result":{"thread":{"id":"thr-1"},"cwd":"/tmp/x"}}`, "thr-1", "/p"},
+		"an unreadable thread":         {`{"id":3,"result":{"thread":7,"cwd":"/tmp/x"}}`, "thr-1", "/p"},
+		"a child of an unknown thread": {`{"method":"thread/started","params":{"thread":{"id":"thr-3","cwd":"/tmp/x","parentThreadId":"thr-9"}}}`, "thr-3", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, codex.Options{})

@@ -57,7 +57,7 @@ func TestFilesOutsideAreOutOfReach(t *testing.T) {
 	assert.Len(t, entries, 1)
 }
 
-func TestWhatIsGivenCanBeUsed(t *testing.T) {
+func TestPermittedPathsCanBeUsed(t *testing.T) {
 	needLandlock(t)
 	p := newTestDirs(t)
 	given := p.scope()
@@ -138,7 +138,7 @@ func TestSockets(t *testing.T) {
 // A command must not put text into its caller's terminal, because the caller's shell would run
 // the text without restrictions. Here file 0 is no terminal, but the filter refuses the call
 // before the kernel looks at the file.
-func TestItTypesIntoNoTerminal(t *testing.T) {
+func TestACommandCannotTypeIntoItsTerminal(t *testing.T) {
 	needLandlock(t)
 	p := newTestDirs(t)
 	connected := p.scope()
@@ -178,7 +178,7 @@ func TestStreamsSignalsAndTheExitCodePass(t *testing.T) {
 	assert.Equal(t, syscall.SIGKILL, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
 }
 
-func TestWhatWasOpenIsClosed(t *testing.T) {
+func TestInheritedFilesAreClosed(t *testing.T) {
 	needLandlock(t)
 	p := newTestDirs(t)
 	open, err := os.OpenFile(p.outside+"/file", os.O_WRONLY, 0)
@@ -193,7 +193,7 @@ func TestWhatWasOpenIsClosed(t *testing.T) {
 	assert.Contains(t, string(out), "bad file descriptor")
 }
 
-func TestWhereItRuns(t *testing.T) {
+func TestACommandRunsInItsDirectory(t *testing.T) {
 	needLandlock(t)
 	p := newTestDirs(t)
 	c := p.command(p.scope(), "sh", "-c", "pwd; echo $PWD; echo made >here")
@@ -205,7 +205,7 @@ func TestWhereItRuns(t *testing.T) {
 	assert.FileExists(t, p.work+"/sub/here")
 }
 
-func TestWhatIsNotRun(t *testing.T) {
+func TestCommandsThatCannotBeRunAreRefused(t *testing.T) {
 	needLandlock(t)
 	p := newTestDirs(t)
 	script := []byte("#!/bin/sh\necho it ran\n")
@@ -247,7 +247,7 @@ func TestWhatIsNotRun(t *testing.T) {
 	assert.Regexp(t, `^nod: warning: ".*/later" does not exist.*\nit ran\n$`, string(out))
 }
 
-func TestAKernelThatCannot(t *testing.T) {
+func TestRequiredEnforcementNeedsLandlock(t *testing.T) {
 	if !canFilter() {
 		t.Skip("this kernel cannot filter system calls, so it cannot be made one without Landlock")
 	}
@@ -269,7 +269,7 @@ func TestAKernelThatCannot(t *testing.T) {
 	assert.Equal(t, "nod: warning: this system cannot keep the command from reading and writing other files (its kernel has no Landlock)\nit ran\ntheirs", string(out))
 }
 
-func TestWhatEachKernelLeavesOpen(t *testing.T) {
+func TestEnforcementGapsOfEachKernel(t *testing.T) {
 	for _, c := range []struct {
 		abi             int
 		filter, network bool

@@ -39,7 +39,7 @@ func gates(t *testing.T, host hook.Host, path string) map[string]string {
 // Some hosts run a call although its hook failed. At the events of such hosts, the hook
 // command that nod installs blocks the call if nod is killed or missing: it exits with code 2
 // and writes a message to stderr. It passes the output of a working hook unchanged.
-func TestAGoneHookBlocks(t *testing.T) {
+func TestAKilledOrMissingHookBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		program, stdout string
 		exit            int
@@ -80,7 +80,7 @@ func TestAGoneHookBlocks(t *testing.T) {
 
 // Installing updates a hook of an earlier version, whose command does not end with orBlock,
 // and uninstalling removes it.
-func TestAnOldGateIsBroughtUpToDate(t *testing.T) {
+func TestInstallUpdatesAHookOfAnEarlierVersion(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		path := filepath.Join(t.TempDir(), "settings.json")
 		installedFor(t, host, path, hook.InstallOptions{Strict: true})

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChangedMeanwhile: Write does not overwrite a file that another program changed
-// after nod read it.
-func TestChangedMeanwhile(t *testing.T) {
+// TestWriteKeepsAFileThatAnotherProgramChanged: Write does not overwrite a file that another
+// program changed after nod read it.
+func TestWriteKeepsAFileThatAnotherProgramChanged(t *testing.T) {
 	for name, before := range map[string]*string{"an old file": new("{}"), "a new file": nil} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "settings.json")

@@ -24,9 +24,10 @@ const (
 	deferred = `{"isSidechain":false,"attachment":{"type":"hook_deferred_tool","toolUseID":"t1","toolName":"Bash","hookEvent":"PreToolUse"},"type":"attachment"}` + "\n"
 )
 
-// TestDefer: the hook replies "defer" only if Claude Code is certain to repeat the call.
-// Otherwise Claude Code would ignore the reply and apply its own rules.
-func TestDefer(t *testing.T) {
+// TestTheHookDefersOnlyCallsThatTheHostRepeats: the hook replies "defer" only if Claude Code is
+// certain to repeat the call. Otherwise Claude Code would ignore the reply and apply its own
+// rules.
+func TestTheHookDefersOnlyCallsThatTheHostRepeats(t *testing.T) {
 	inTurn := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH","prompt_id":"p1"}`
 	again := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"PATH"}`
 	const never = time.Hour - 30*time.Second
@@ -38,27 +39,27 @@ func TestDefer(t *testing.T) {
 		want       string
 		waited     time.Duration
 	}{
-		"alone in a run of its own":      {inTurn, earlier + printed + first, "", time.Minute, "defer", time.Minute + time.Second},
-		"beside another call":            {inTurn, earlier + printed + first + second, "", time.Minute, "deny", time.Minute},
-		"beside another, in one message": {inTurn, printed + both, "", time.Minute, "deny", time.Minute},
-		"somebody is there":              {inTurn, earlier + typed + first, "", time.Minute, "deny", never},
-		"somebody is there as well":      {inTurn, typed + printed + first, "", time.Minute, "deny", never},
-		"the model has not ended":        {inTurn, printed, first, time.Minute, "defer", 2*time.Minute + time.Second},
-		"it ends with another call":      {inTurn, printed, first + second, time.Minute, "deny", 2 * time.Minute},
-		"it never ends":                  {inTurn, printed + speaking, "", time.Minute, "deny", never},
-		"it has not ended everywhere":    {inTurn, printed + speaking + first, "", time.Minute, "deny", never},
-		"a line is half written":         {inTurn, printed + first + second[:40], "", time.Minute, "deny", never},
-		"no transcript":                  {inTurn, "", "", time.Minute, "deny", never},
-		"no word about the prompt":       {inTurn, first, "", time.Minute, "deny", never},
-		"another prompt's word":          {inTurn, earlier + first, "", time.Minute, "deny", never},
-		"taken up again":                 {again, printed + first + deferred, "", time.Minute, "defer", time.Minute + time.Second},
-		"taken up again, by whom?":       {again, printed + first, "", time.Minute, "deny", never},
-		"another was taken up again":     {again, printed + first + strings.Replace(deferred, "t1", "t9", 1), "", time.Minute, "deny", never},
-		"a prompt, at what was deferred": {inTurn, first + deferred, "", time.Minute, "deny", never},
-		"of a sub-agent":                 {strings.Replace(inTurn, `"cwd"`, `"agent_id":"a1","cwd"`, 1), printed + first, "", time.Minute, "deny", never},
-		"not asked for":                  {inTurn, printed + first, "", 0, "deny", never},
-		"later than the host":            {inTurn, printed + first, "", 2 * time.Hour, "deny", never},
-		"beside the own prompt":          {strings.Replace(inTurn, "PreToolUse", "PermissionRequest", 1), printed + first, "", time.Minute, `"behavior":"deny"`, never},
+		"alone in a run of its own":         {inTurn, earlier + printed + first, "", time.Minute, "defer", time.Minute + time.Second},
+		"beside another call":               {inTurn, earlier + printed + first + second, "", time.Minute, "deny", time.Minute},
+		"beside another, in one message":    {inTurn, printed + both, "", time.Minute, "deny", time.Minute},
+		"the prompt was typed":              {inTurn, earlier + typed + first, "", time.Minute, "deny", never},
+		"the prompt was also typed":         {inTurn, typed + printed + first, "", time.Minute, "deny", never},
+		"the model has not ended":           {inTurn, printed, first, time.Minute, "defer", 2*time.Minute + time.Second},
+		"it ends with another call":         {inTurn, printed, first + second, time.Minute, "deny", 2 * time.Minute},
+		"it never ends":                     {inTurn, printed + speaking, "", time.Minute, "deny", never},
+		"one of its entries has not ended":  {inTurn, printed + speaking + first, "", time.Minute, "deny", never},
+		"a line is half written":            {inTurn, printed + first + second[:40], "", time.Minute, "deny", never},
+		"no transcript":                     {inTurn, "", "", time.Minute, "deny", never},
+		"no entry for the prompt":           {inTurn, first, "", time.Minute, "deny", never},
+		"an entry for another prompt only":  {inTurn, earlier + first, "", time.Minute, "deny", never},
+		"a resumed run":                     {again, printed + first + deferred, "", time.Minute, "defer", time.Minute + time.Second},
+		"no prompt and no deferred call":    {again, printed + first, "", time.Minute, "deny", never},
+		"another call was deferred":         {again, printed + first + strings.Replace(deferred, "t1", "t9", 1), "", time.Minute, "deny", never},
+		"a deferred call in a prompt":       {inTurn, first + deferred, "", time.Minute, "deny", never},
+		"of a sub-agent":                    {strings.Replace(inTurn, `"cwd"`, `"agent_id":"a1","cwd"`, 1), printed + first, "", time.Minute, "deny", never},
+		"deferral is off":                   {inTurn, printed + first, "", 0, "deny", never},
+		"deferral after the host's timeout": {inTurn, printed + first, "", 2 * time.Hour, "deny", never},
+		"beside the host's own prompt":      {strings.Replace(inTurn, "PreToolUse", "PermissionRequest", 1), printed + first, "", time.Minute, `"behavior":"deny"`, never},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "transcript.jsonl")
@@ -88,9 +89,9 @@ func TestDefer(t *testing.T) {
 	}
 }
 
-// TestDeferLooksTwice: Claude Code writes the calls of a message one after another,
+// TestDeferReadsTheTranscriptTwice: Claude Code writes the calls of a message one after another,
 // so a second read may show more of them.
-func TestDeferLooksTwice(t *testing.T) {
+func TestDeferReadsTheTranscriptTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "transcript.jsonl")
 	write := func(text string) { assert.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	call := strings.TrimSuffix(preToolCall, "}") + `,"transcript_path":"` + path + `","prompt_id":"p1"}`

@@ -111,7 +111,7 @@ func replay(t *testing.T, host hook.Host, tr transcript) {
 
 // TestEveryDialectHasEveryOutcome: every hook event at which nod decides has a transcript
 // for every outcome. Cases that need a process and time (a remembered allow, the deadline,
-// a repeated call, a restart, SIGTERM) are in TestWhatEveryHostHears in test/hosts.
+// a repeated call, a restart, SIGTERM) are in TestEveryHostGetsTheRightHookOutput in test/hosts.
 func TestEveryDialectHasEveryOutcome(t *testing.T) {
 	outcomes := []string{"allow", "allow-by-rule", "allow-edited", "deny", "question", "timed-out", "nod-down", "nod-down-deny", "nod-went-down", "host-gone", "panic", "no-outcome", "input-no-object"}
 	for _, host := range hook.Hosts() {

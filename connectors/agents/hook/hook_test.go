@@ -45,7 +45,7 @@ func TestProjectStaysWhereTheHostWasStarted(t *testing.T) {
 	}
 }
 
-func TestWithoutToolUseIDEveryAskingIsItsOwn(t *testing.T) {
+func TestCallsWithoutAToolUseIDAreSeparateRequests(t *testing.T) {
 	ask := func() *schemas.Request {
 		nod := &fakeNod{t: t, ask: decides(schemas.Decision{Outcome: schemas.Allowed})}
 		run(t, t.Context(), strings.NewReader(permissionCall), nod.connect, hook.Options{})
@@ -56,9 +56,9 @@ func TestWithoutToolUseIDEveryAskingIsItsOwn(t *testing.T) {
 	assert.False(t, a.Rejoin)
 }
 
-// TestSuggestionsThatCannotBeOffered: a suggestion of Claude Code is offered only if it
+// TestUnsafeSuggestionsAreNotOffered: a suggestion of Claude Code is offered only if it
 // adds rules that allow, and can be shown in full.
-func TestSuggestionsThatCannotBeOffered(t *testing.T) {
+func TestUnsafeSuggestionsAreNotOffered(t *testing.T) {
 	rule := func(content string) string {
 		return `[{"type":"addRules","behavior":"allow","destination":"session","rules":[{"toolName":"Bash","ruleContent":"` + content + `"}]}]`
 	}
@@ -85,7 +85,7 @@ func TestSuggestionsThatCannotBeOffered(t *testing.T) {
 	}
 }
 
-func TestRuleRemembersNoMoreThanItsNameSays(t *testing.T) {
+func TestAnAlwaysOptionAddsOnlyTheRulesItNames(t *testing.T) {
 	stdin := strings.TrimSuffix(permissionCall, "}") + `,"permission_suggestions":[{"type":"addRules","behavior":"allow","destination":"userSettings",` +
 		`"rules":[{"toolName":"Bash"},{"toolName":"Read","ruleContent":"//a/**"}],"directories":["/"],"mode":"bypassPermissions"}]}`
 	nod := &fakeNod{t: t, ask: func(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
@@ -104,9 +104,9 @@ func TestRuleRemembersNoMoreThanItsNameSays(t *testing.T) {
 // ignores its context. The hook detaches the request, which stays pending.
 func TestDeadline(t *testing.T) {
 	for name, c := range map[string]struct{ host, want time.Duration }{
-		"as installed":                {24 * time.Hour, 24*time.Hour - 30*time.Second},
-		"as a host that says nothing": {0, 30 * time.Second},
-		"shorter than the margin":     {20 * time.Second, 10 * time.Second},
+		"as installed":             {24 * time.Hour, 24*time.Hour - 30*time.Second},
+		"a host without a timeout": {0, 30 * time.Second},
+		"shorter than the margin":  {20 * time.Second, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -94,7 +94,7 @@ func TestUnwrittenAllowIsReported(t *testing.T) {
 
 // A hook records that it waits before it sends the request. It removes this record before it
 // writes the decision to its host or, without a decision, after it has replied.
-func TestAHookSaysWhileItWaits(t *testing.T) {
+func TestAHookRecordsThatItWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  func(context.Context, schemas.Request) (schemas.Decision, error)
 		want []string

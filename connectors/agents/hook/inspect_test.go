@@ -11,7 +11,7 @@ import (
 )
 
 // Inspect finds the hooks that Install wrote, for every host and for paths that need quotes.
-func TestInspectFindsWhatInstallWrote(t *testing.T) {
+func TestInspectFindsInstalledHooks(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		for _, program := range []string{"/opt/nod/bin/nod", "/My Files/it's/nod"} {
 			path := filepath.Join(t.TempDir(), "settings.json")
@@ -38,7 +38,7 @@ func TestInspectFindsWhatInstallWrote(t *testing.T) {
 
 // Inspect does not return other programs' hooks, but counts them when it numbers the positions
 // of nod's hooks.
-func TestInspectAmongOthers(t *testing.T) {
+func TestInspectSkipsHooksOfOtherPrograms(t *testing.T) {
 	path := settings(t, `{"disableAllHooks":true,"hooks":{"PermissionRequest":[7,{"matcher":"x","hooks":[{"command":"log.sh"}]},
 		{"hooks":[3,{"command":"nod hook codex"},{"command":"nod hook claude-code"}]}],"Stop":[{"hooks":[{"command":"nod hook claude-code"}]}]}}`)
 	found, err := hook.Inspect(hook.ClaudeCode(), hook.InstallOptions{Settings: path})

@@ -48,9 +48,10 @@ func claudeSignals() string {
 	return signals("claude-code", "10", "PostToolUse", "Stop", "SubagentStop", "UserPromptSubmit", "SessionEnd")
 }
 
-// TestANewSignalIsForHostsThatKnowIt: an older Claude Code ignores the whole settings file,
-// also the user's own rules, if it holds an unknown event. Install then leaves the event out.
-func TestANewSignalIsForHostsThatKnowIt(t *testing.T) {
+// TestInstallOmitsEventsThatAnOldHostRejects: an older Claude Code ignores the whole settings
+// file, also the user's own rules, if it holds an unknown event. Install then leaves the event
+// out.
+func TestInstallOmitsEventsThatAnOldHostRejects(t *testing.T) {
 	const event = "PostToolUseFailure"
 	for version, known := range map[string]bool{"2.1.197": true, "2.1.329": true, "3.0.0": true, "2.1.9": false, "2.0.200": false, "": false, "new": false} {
 		path := filepath.Join(t.TempDir(), "settings.json")
@@ -108,9 +109,9 @@ func TestInstallForEachHost(t *testing.T) {
 	}
 }
 
-// TestEachHostKeepsWhatOthersWrote: installing and then uninstalling a host's hooks
+// TestUninstallRestoresEachHostsFile: installing and then uninstalling a host's hooks
 // restores every byte of the file. Uninstalling another host's hooks changes nothing.
-func TestEachHostKeepsWhatOthersWrote(t *testing.T) {
+func TestUninstallRestoresEachHostsFile(t *testing.T) {
 	for _, host := range hook.Hosts() {
 		event := host.Setup.Events[0]
 		elsewhere := "nod hook opencode"
@@ -137,9 +138,9 @@ func TestEachHostKeepsWhatOthersWrote(t *testing.T) {
 	}
 }
 
-// TestCopilotUpdatesItsOwn: installing again updates nod's hook in place, keeps the fields
-// that the user added, and removes a second copy.
-func TestCopilotUpdatesItsOwn(t *testing.T) {
+// TestInstallUpdatesCopilotsHookInPlace: installing again updates nod's hook in place, keeps
+// the fields that the user added, and removes a second copy.
+func TestInstallUpdatesCopilotsHookInPlace(t *testing.T) {
 	const others = `{"type":"command","bash":"log.sh"}`
 	file := func(ours ...string) string {
 		return `{"version":1,"hooks":{"permissionRequest":[` + strings.Join(append([]string{others}, ours...), ",") + `]` + copilotSignals + `}}`
@@ -150,7 +151,7 @@ func TestCopilotUpdatesItsOwn(t *testing.T) {
 	assert.Equal(t, file(`{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s`+orBlock+`","timeoutSec":86400,"cwd":"/x"}`), contents(t, path))
 }
 
-func TestWhereEachHostsSettingsAre(t *testing.T) {
+func TestSettingsPathsOfEachHost(t *testing.T) {
 	home, project, moved := t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("CODEX_HOME", "")

@@ -170,7 +170,7 @@ func TestUninstallRestores(t *testing.T) {
 	}
 }
 
-func TestUninstallOfNothing(t *testing.T) {
+func TestUninstallOfNothingChangesNothing(t *testing.T) {
 	for _, before := range []string{"", "\n", others, `{"hooks": {}}`, `{"hooks": 5}`} {
 		path := settings(t, before)
 		assert.False(t, installed(t, path, hook.InstallOptions{Uninstall: true}).Changed())
@@ -181,9 +181,9 @@ func TestUninstallOfNothing(t *testing.T) {
 	assert.NoDirExists(t, filepath.Dir(missing))
 }
 
-// TestInstallUpdatesItsOwn: installing a nod at another path updates nod's old hooks,
+// TestInstallUpdatesNodsOldHooks: installing a nod at another path updates nod's old hooks,
 // which it recognises by the form of their command, and keeps the user's fields.
-func TestInstallUpdatesItsOwn(t *testing.T) {
+func TestInstallUpdatesNodsOldHooks(t *testing.T) {
 	for _, old := range []string{
 		"nod hook claude-code", "/usr/bin/nod hook claude-code", "'/Users/ann b/nod' hook claude-code --on-unavailable deny",
 		`\"/a b/nod.exe\" hook claude-code`, "go run ./cmd/nod hook claude-code --host-timeout 5s",
@@ -203,7 +203,7 @@ func TestInstallUpdatesItsOwn(t *testing.T) {
 	}
 }
 
-func TestCommandsOfOthersAreNotOurs(t *testing.T) {
+func TestUninstallKeepsCommandsOfOthers(t *testing.T) {
 	for _, command := range []string{
 		"othertool hook claude-code", "nodding hook claude-code", "/opt/nod/other hook claude-code", "nod hook claude-codex",
 		"nod hook codex --host-timeout 5s", "echo nod hook claude-code", "nod up",
@@ -224,7 +224,7 @@ func TestInstallNeverLoosens(t *testing.T) {
 	assert.NotContains(t, contents(t, path), "/old/nod")
 }
 
-func TestInstallRefusesWhatItCannotRead(t *testing.T) {
+func TestInstallRefusesUnreadableSettings(t *testing.T) {
 	for name, c := range map[string]struct{ content, place string }{
 		"cut off":        {"{\n  \"a\": 1,\n", "line 2, column 10"},
 		"a comment":      {"{\n  // mine\n  \"a\": 1\n}", "line 2, column 3"},
@@ -282,7 +282,7 @@ func TestInstallKeepsLinkAndMode(t *testing.T) {
 	assert.ErrorContains(t, err, "does not exist")
 }
 
-func TestInstallWhereNothingCanBeWritten(t *testing.T) {
+func TestInstallFailsIfItCannotWrite(t *testing.T) {
 	blocked := filepath.Join(settings(t, "{}"), "settings.json") // below a regular file
 	readOnly := filepath.Dir(settings(t, others))
 	require.NoError(t, os.Chmod(readOnly, 0o500))
@@ -360,7 +360,7 @@ func TestDiffAppliesWithPatch(t *testing.T) {
 	}
 }
 
-func TestCommandIsOneShellWordEach(t *testing.T) {
+func TestCommandQuotesEachArgument(t *testing.T) {
 	path := settings(t, "{}")
 	program := filepath.Join(t.TempDir(), "it's a nod")
 	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nprintf '%s|' \"$@\"\n"), 0o755))
@@ -383,7 +383,7 @@ func TestWithoutAProgram(t *testing.T) {
 	assert.Equal(t, "{}", contents(t, path))
 }
 
-func TestWhereSettingsAre(t *testing.T) {
+func TestSettingsPathsOfClaudeCode(t *testing.T) {
 	home, project, moved := t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("CLAUDE_CONFIG_DIR", "")
@@ -401,7 +401,7 @@ func TestWhereSettingsAre(t *testing.T) {
 	assert.Equal(t, filepath.Join(moved, "settings.json"), where(hook.InstallOptions{}))
 }
 
-func TestHooksTurnedOffIsSaid(t *testing.T) {
+func TestInstallWarnsIfHooksAreDisabled(t *testing.T) {
 	path := settings(t, `{"disableAllHooks": true}`)
 	assert.Contains(t, installed(t, path, hook.InstallOptions{}).Warning, "disableAllHooks")
 }

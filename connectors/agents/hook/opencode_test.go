@@ -65,7 +65,7 @@ func TestOpenCodeKeepsEveryByte(t *testing.T) {
 	}
 }
 
-func TestOpenCodeBecomesStrict(t *testing.T) {
+func TestAStrictInstallTightensOpenCode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "opencode.json")
 	require.NoError(t, os.WriteFile(path, []byte("{\n  \"model\": \"a/b\"\n}\n"), 0o600))
 	for _, strict := range []bool{false, true} {
@@ -135,7 +135,7 @@ func TestOpenCodeFindsItsFile(t *testing.T) {
 	assert.True(t, strings.HasSuffix(change.Path, "opencode.json") && !strings.HasPrefix(change.Path, home), change.Path)
 }
 
-func TestOpenCodeRefusesWhatItCannotRead(t *testing.T) {
+func TestOpenCodeRefusesUnreadableSettings(t *testing.T) {
 	for _, bad := range []string{"{", "[]", "{\"a\": }", "7"} {
 		path := filepath.Join(t.TempDir(), "opencode.json")
 		require.NoError(t, os.WriteFile(path, []byte(bad), 0o600))

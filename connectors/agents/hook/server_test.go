@@ -9,7 +9,7 @@ import (
 )
 
 // InstallServer lists a server once, beside other servers, and can remove it again.
-func TestServersAreListed(t *testing.T) {
+func TestInstallServerAddsAndRemovesAServer(t *testing.T) {
 	acp, err := hook.ACPServer([]string{"/usr/bin/gemini", "--experimental-acp"})
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
@@ -42,7 +42,7 @@ func TestServersAreListed(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeListed(t *testing.T) {
+func TestInstallServerRefusesInvalidSettings(t *testing.T) {
 	for _, before := range []string{"[]", "{", `{"mcpServers":[]}`} {
 		path := settings(t, before)
 		_, err := hook.InstallServer(hook.MCPServer(), hook.InstallOptions{Settings: path, Program: "/opt/nod"})

@@ -60,38 +60,38 @@ func (r *rig) answerTo(p schemas.Prompt, option string) {
 
 func TestAHookIsAnsweredAsTheCommandAnswers(t *testing.T) {
 	r := start(t)
-	hooked := r.later("POST", hookPath+"?host_timeout=24h", event("PermissionRequest", "yes"), header("Nod-Project", "/srv/app"))
+	reply := r.later("POST", hookPath+"?host_timeout=24h", event("PermissionRequest", "yes"), header("Nod-Project", "/srv/app"))
 	p := r.pends("yes")
 	r.Equal("Claude Code", p.Request.AgentName)
 	r.Equal([]string{"devbox", "ann", "/srv/app", "w"}, []string{p.Request.Host, p.Request.User, p.Request.Project, p.Request.SessionLabel})
 	r.True(p.Request.HostAsks)
 	r.answerTo(p, "allow_once")
-	r.JSONEq(allowed, hooked().body)
+	r.JSONEq(allowed, reply().body)
 
-	hooked = r.later("POST", hookPath+"?host_timeout=24h", event("PreToolUse", "pre"))
+	reply = r.later("POST", hookPath+"?host_timeout=24h", event("PreToolUse", "pre"))
 	r.answerTo(r.pends("pre"), "allow_once")
-	r.JSONEq(preAllow, hooked().body)
+	r.JSONEq(preAllow, reply().body)
 
-	hooked = r.later("POST", hookPath, event("PermissionRequest", "no"))
+	reply = r.later("POST", hookPath, event("PermissionRequest", "no"))
 	r.answerTo(r.pends("no"), "reject_once")
-	v := r.verdict(hooked())
+	v := r.verdict(reply())
 	r.Equal("deny", v.behavior)
 	r.Contains(v.reason, "Ann")
 
 	// The server also answers a call that a rule decides; a PostToolUse event, which ends the
 	// wait of the same call's hook; and an event that nod does not handle.
 	r.Equal("allow", r.verdict(r.does("POST", hookPath, strings.Replace(event("PreToolUse", "rule"), "make release", "ls", 1))).permission)
-	hooked = r.later("POST", hookPath, event("PermissionRequest", "raced"))
+	reply = r.later("POST", hookPath, event("PermissionRequest", "raced"))
 	r.pends("raced")
 	r.Equal(own, strings.TrimSpace(r.does("POST", hookPath, event("PostToolUse", "raced")).body))
-	r.Equal("deny", r.verdict(hooked()).behavior)
+	r.Equal("deny", r.verdict(reply()).behavior)
 	r.Equal(own, strings.TrimSpace(r.does("POST", hookPath, event("Notification", "x")).body))
 	r.Empty(r.pending())
 }
 
 // If no approver answers within the host's timeout, the call is denied for now and the request
 // stays pending. A later approval then allows the same call.
-func TestAHookThatCanWaitNoLonger(t *testing.T) {
+func TestACallIsDeniedAtItsHostsTimeout(t *testing.T) {
 	r := start(t)
 	v := r.verdict(r.does("POST", hookPath+"?host_timeout=1s", event("PreToolUse", "S")))
 	r.Equal("deny", v.permission)
@@ -121,7 +121,7 @@ func TestAHookWhoseHostIsGoneIsWithdrawn(t *testing.T) {
 
 // If nod is not running, Claude Code shows its own prompt or, with on_unavailable=deny, the
 // call is refused. A hook that waits while nod restarts gets the decision.
-func TestAHookWithoutNod(t *testing.T) {
+func TestWithoutNodAHookLetsItsHostAsk(t *testing.T) {
 	r := start(t)
 	waits := r.later("POST", hookPath+"?host_timeout=1h", event("PreToolUse", "S"))
 	p := r.pends("S")
@@ -136,7 +136,7 @@ func TestAHookWithoutNod(t *testing.T) {
 
 // A call that is invalid or not authorized is refused in the format of its event. If the event
 // cannot be read, the response blocks the call.
-func TestAHookThatIsRefused(t *testing.T) {
+func TestInvalidHookCallsAreRefused(t *testing.T) {
 	nod := func(o *httpapi.Options) {
 		o.Agents[0].Hook = func(context.Context) (hook.Nod, error) { panic("a fault") }
 	}
@@ -147,22 +147,22 @@ func TestAHookThatIsRefused(t *testing.T) {
 		change func(*http.Request)
 		says   string
 	}{
-		"no token":             {"", "", func(req *http.Request) { req.Header.Del("Authorization") }, "token"},
-		"another token":        {"", "", header("Authorization", "Bearer x"), "token"},
-		"a web page":           {"", "", header("Origin", "https://evil.example"), "web page"},
-		"another host":         {"", "", func(req *http.Request) { req.Host = "evil.example" }, "evil.example"},
-		"a bad timeout":        {"?host_timeout=1", "", nil, "host_timeout"},
-		"no timeout":           {"?host_timeout=0s", "", nil, "host_timeout"},
-		"a time to defer":      {"?defer_after=1m", "", nil, "defer_after"},
-		"an unknown way out":   {"?on_unavailable=allow", "", nil, "on_unavailable"},
-		"a panic":              {"", "", nil, "internal error"},
-		"no content type":      {"", "", func(req *http.Request) { req.Header.Del("Content-Type") }, "application/json"},
-		"a form":               {"", "", header("Content-Type", "application/x-www-form-urlencoded"), "application/json"},
-		"not JSON":             {"", `{"hook_event_name":`, nil, "not as expected"},
-		"nothing":              {"", " ", nil, "not as expected"},
-		"no event":             {"", `{"session_id":"S"}`, nil, "hook_event_name"},
-		"larger than a call":   {"", `{"x":"` + strings.Repeat("x", 4<<20) + `"}`, nil, "longer"},
-		"an input that is bad": {"", `{"session_id":"S","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":[]}`, nil, "JSON object"},
+		"no token":                   {"", "", func(req *http.Request) { req.Header.Del("Authorization") }, "token"},
+		"another token":              {"", "", header("Authorization", "Bearer x"), "token"},
+		"a web page":                 {"", "", header("Origin", "https://evil.example"), "web page"},
+		"another host":               {"", "", func(req *http.Request) { req.Host = "evil.example" }, "evil.example"},
+		"a bad timeout":              {"?host_timeout=1", "", nil, "host_timeout"},
+		"no timeout":                 {"?host_timeout=0s", "", nil, "host_timeout"},
+		"a time to defer":            {"?defer_after=1m", "", nil, "defer_after"},
+		"an unknown on_unavailable":  {"?on_unavailable=allow", "", nil, "on_unavailable"},
+		"a panic":                    {"", "", nil, "internal error"},
+		"no content type":            {"", "", func(req *http.Request) { req.Header.Del("Content-Type") }, "application/json"},
+		"a form":                     {"", "", header("Content-Type", "application/x-www-form-urlencoded"), "application/json"},
+		"not JSON":                   {"", `{"hook_event_name":`, nil, "not as expected"},
+		"nothing":                    {"", " ", nil, "not as expected"},
+		"no event":                   {"", `{"session_id":"S"}`, nil, "hook_event_name"},
+		"larger than a call":         {"", `{"x":"` + strings.Repeat("x", 4<<20) + `"}`, nil, "longer"},
+		"an input that is no object": {"", `{"session_id":"S","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":[]}`, nil, "JSON object"},
 	} {
 		for _, name2 := range []string{"PermissionRequest", "PreToolUse"} {
 			t.Log(name, name2)
@@ -189,7 +189,7 @@ func TestAHookThatIsRefused(t *testing.T) {
 }
 
 // A hook call whose body does not arrive in time is blocked.
-func TestAHooksSlowBody(t *testing.T) {
+func TestAHookCallWithASlowBodyIsBlocked(t *testing.T) {
 	r := fake(t, func(o *httpapi.Options) { o.BodyWithin = 1 })
 	host := strings.TrimPrefix(r.api.URL(), "http://")
 	conn, err := net.Dial("tcp", host)

@@ -56,7 +56,7 @@ var each = map[string]struct{ method, path, body string }{
 }
 
 // Calls without a valid token, and calls that a web page could make, do not reach nod.
-func TestWhoMayNotAsk(t *testing.T) {
+func TestCallsWithoutATokenOrFromAWebPageAreRefused(t *testing.T) {
 	r := fake(t, func(*httpapi.Options) {}) // Agent.Nod is nil, so a call that reached it would panic
 	for name, c := range map[string]struct {
 		change func(*http.Request)
@@ -89,7 +89,7 @@ func TestWhoMayNotAsk(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRequest(t *testing.T) {
+func TestInvalidRequestBodiesAreRefused(t *testing.T) {
 	r := start(t)
 	good := deploy("S", "1")
 	kind := func(k string) func(*http.Request) { return header("Content-Type", k) }
@@ -162,7 +162,7 @@ func TestTheLongestRequestIsTaken(t *testing.T) {
 	r.Equal(schemas.Allowed, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
 }
 
-func TestNodsRefusals(t *testing.T) {
+func TestErrorCodesHaveTheirHTTPStatus(t *testing.T) {
 	for code, status := range map[schemas.Code]int{
 		"BAD_REQUEST": 400, "VALIDATION_ERROR": 400, "UNAUTHORIZED": 401, "FORBIDDEN": 403, "NOT_FOUND": 404,
 		"CONFLICT": 409, "UNDELIVERABLE": 503, "UNAVAILABLE": 503, "INTERNAL_ERROR": 500,
@@ -192,7 +192,7 @@ func TestAPanicAllowsNothing(t *testing.T) {
 
 // If nod may have stored a request although the caller got an error, the request is withdrawn if
 // the API made its id. If the caller chose the id, the caller can send the request again.
-func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
+func TestAFailedRequestIsWithdrawnIfTheAPIMadeItsID(t *testing.T) {
 	var asked, withdrawn []string
 	nod := failingNod(func() error { return schemas.Errorf(schemas.CodeUnavailable, "away") })
 	nod.submit = func(_ context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {
@@ -211,7 +211,7 @@ func TestWhatNobodyCanAskAboutIsWithdrawn(t *testing.T) {
 }
 
 // A request whose id the API made is also withdrawn if its caller leaves before nod has replied.
-func TestAnAskerThatIsGoneBeforeItsReceipt(t *testing.T) {
+func TestARequestIsWithdrawnIfItsCallerLeavesEarly(t *testing.T) {
 	reached, withdrawn := make(chan string, 1), make(chan string, 1)
 	nod := scriptedNod{
 		submit: func(ctx context.Context, r schemas.Request) (*schemas.Decision, schemas.Receipt, error) {

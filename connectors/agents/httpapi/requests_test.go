@@ -49,7 +49,7 @@ func TestAPersonDecides(t *testing.T) {
 	}
 }
 
-func TestWhatPeopleAreShown(t *testing.T) {
+func TestFieldsOfARequestReachThePrompt(t *testing.T) {
 	r := start(t)
 	r.asks(`{"session_id":"S","kind":"tool_call","title":"Use Deploy","tool_name":"Deploy","action_type":"other","action_details":{"n":1.0}}`)
 	p := r.pends("S").Request
@@ -95,7 +95,7 @@ func TestWithdrawing(t *testing.T) {
 	r.Equal(schemas.Withdrawn, r.decision(r.does("POST", "/api/v1/requests", deploy("S", "2"))).Outcome)
 }
 
-func TestAnIdIsForOneRequest(t *testing.T) {
+func TestAnIDIsForOneRequest(t *testing.T) {
 	r := start(t)
 	q := r.asks(deploy("S", "1"))
 	r.Equal(q, r.asks(deploy("S", "1")), "sent again it is the same")

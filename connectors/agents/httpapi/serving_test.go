@@ -18,7 +18,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-func TestStoppingAnswersWhoWaits(t *testing.T) {
+func TestStoppingAnswersWaitingCallers(t *testing.T) {
 	reached := make(chan struct{})
 	r := fake(t, before(scriptedNod{await: func(ctx context.Context) (*schemas.Decision, error) {
 		close(reached)
@@ -38,7 +38,7 @@ func TestStoppingAnswersWhoWaits(t *testing.T) {
 
 // The server refuses a request whose body does not arrive within BodyWithin. A caller may wait
 // longer than that for a decision.
-func TestASlowBody(t *testing.T) {
+func TestARequestWithASlowBodyIsRefused(t *testing.T) {
 	const slow = 300 * time.Millisecond
 	r := fake(t, func(o *httpapi.Options) {
 		o.BodyWithin = slow
@@ -68,7 +68,7 @@ func TestASlowBody(t *testing.T) {
 	r.Equal(schemas.Denied, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
 }
 
-func TestWhereItMayListen(t *testing.T) {
+func TestListenRefusesUnsafeAddresses(t *testing.T) {
 	for name, c := range map[string]struct {
 		listen httpserve.Listen
 		says   string

@@ -61,7 +61,7 @@ func TestApprove(t *testing.T) {
 }
 
 // The request that the tool approve sends to nod has these fields.
-func TestWhatNodIsAsked(t *testing.T) {
+func TestApproveSendsACompleteRequest(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app"}), ways()[0], nil)
 	got, _ := calls(t, c, "approve", use("Yes", `{"command":"make","cwd":"/etc"}`, "toolu_1"))
@@ -84,7 +84,7 @@ func TestWhatNodIsAsked(t *testing.T) {
 }
 
 // With InProject, the request has the project as the call's directory.
-func TestWhereACallRuns(t *testing.T) {
+func TestWithInProjectACallRunsInTheProject(t *testing.T) {
 	n := watch(nodtest.Start(t, byTool))
 	c := reach(t, serve(t, n, mcp.Options{Project: "/home/ann/app", InProject: true}), ways()[0], nil)
 	got, _ := calls(t, c, "approve", use("Yes", `{"command":"make","cwd":"/etc"}`, ""))
@@ -112,17 +112,17 @@ func TestApproveNeverAllowsByMistake(t *testing.T) {
 	}{
 		"nod is not running": {decided(schemas.Decision{}, errors.New("nod is not running: start it with nod up")),
 			"Not allowed, because nod could not get a decision: nod is not running: start it with nod up", true},
-		"nobody may answer": {decided(schemas.Decision{}, schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")),
+		"no approver is set": {decided(schemas.Decision{}, schemas.Errorf(schemas.CodeUndeliverable, "no approver is set")),
 			"No approver could be asked: no approver is set", false},
-		"an error beside a yes":  {decided(schemas.Decision{Outcome: schemas.Allowed}, errors.New("odd")), "odd", true},
-		"no decision":            {decided(schemas.Decision{}, nil), "no usable decision", false},
-		"another request's":      {decided(schemas.Decision{Outcome: schemas.Allowed, PendingID: "x", SessionID: "y"}, nil), "no usable decision", false},
-		"it timed out":           {decided(schemas.Decision{Outcome: schemas.TimedOut}, nil), "Permission request timed out.", false},
-		"it was withdrawn":       {decided(schemas.Decision{Outcome: schemas.Withdrawn}, nil), "withdrawn", false},
-		"allowed, by a refusal":  {decided(schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.RejectOnce}, nil), "", false},
-		"a panic":                {func(context.Context, schemas.Request) (schemas.Decision, error) { panic("boom") }, "nod failed on this call and refused it.", true},
-		"an edit that is none":   {decided(schemas.Decision{Outcome: schemas.Allowed, UpdatedInput: []byte(`[]`)}, nil), "cannot be carried out", false},
-		"an edit that is broken": {decided(schemas.Decision{Outcome: schemas.Allowed, UpdatedInput: []byte(`{`)}, nil), "cannot be carried out", false},
+		"an error beside an allow":     {decided(schemas.Decision{Outcome: schemas.Allowed}, errors.New("odd")), "odd", true},
+		"no decision":                  {decided(schemas.Decision{}, nil), "no usable decision", false},
+		"another request's":            {decided(schemas.Decision{Outcome: schemas.Allowed, PendingID: "x", SessionID: "y"}, nil), "no usable decision", false},
+		"it timed out":                 {decided(schemas.Decision{Outcome: schemas.TimedOut}, nil), "Permission request timed out.", false},
+		"it was withdrawn":             {decided(schemas.Decision{Outcome: schemas.Withdrawn}, nil), "withdrawn", false},
+		"allowed with a reject option": {decided(schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.RejectOnce}, nil), "", false},
+		"a panic":                      {func(context.Context, schemas.Request) (schemas.Decision, error) { panic("boom") }, "nod failed on this call and refused it.", true},
+		"an edit that is no object":    {decided(schemas.Decision{Outcome: schemas.Allowed, UpdatedInput: []byte(`[]`)}, nil), "cannot be carried out", false},
+		"an edit that is broken":       {decided(schemas.Decision{Outcome: schemas.Allowed, UpdatedInput: []byte(`{`)}, nil), "cannot be carried out", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := fake(row.ask)

@@ -92,7 +92,7 @@ func TestInvalidTokens(t *testing.T) {
 }
 
 // The server listens at an address that other machines can reach only if hosts are allowed.
-func TestItListensOnThisMachineAlone(t *testing.T) {
+func TestListeningForOtherMachinesNeedsAllowedHosts(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		_, err := mcp.Listen(t.Context(), addr, nil)
 		assert.ErrorContains(t, err, "--allow-host", addr)
@@ -119,7 +119,7 @@ func (c namedHost) RoundTrip(r *http.Request) (*http.Response, error) {
 // A request over HTTP belongs to the session that the client names in a header, else to the
 // client's session with the server, else to Options.Session. Its project is the one that
 // the client names, never the server's directory.
-func TestWhoAsksOverHTTP(t *testing.T) {
+func TestARequestOverHTTPBelongsToTheNamedSession(t *testing.T) {
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
 		asked <- r

@@ -126,7 +126,7 @@ func TestSeveralPermissionsAreOneQuestion(t *testing.T) {
 
 // The request has the timeout that the agent sets, in seconds, or 0 for nod's default. If it
 // times out, the result is an error.
-func TestAPermissionThatNobodyAnswers(t *testing.T) {
+func TestAPermissionRequestTimesOutWithAnError(t *testing.T) {
 	asked := make(chan schemas.Request, 10)
 	n := fake(func(_ context.Context, r schemas.Request) (schemas.Decision, error) {
 		asked <- r
@@ -153,7 +153,7 @@ type grantingNod struct {
 
 func (n grantingNod) Session(context.Context, string) (schemas.Session, error) { return n.session, nil }
 
-func TestWhatAManagedSessionHolds(t *testing.T) {
+func TestListPermissionsOfAManagedSession(t *testing.T) {
 	n := grantingNod{fake(nil), schemas.Session{
 		Permissions: &schemas.SessionPermissions{WorkingDir: "/w", ReadDirs: []string{"/r"}, WriteDirs: []string{"/x"}, Network: true},
 		Grants: []schemas.StandingAnswer{

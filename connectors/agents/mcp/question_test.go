@@ -45,7 +45,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 }
 
 // approve denies a call with questions unless a person answers all of them.
-func TestAQuestionWithoutAnAnswerIsNone(t *testing.T) {
+func TestApproveDeniesQuestionsWithoutAllAnswers(t *testing.T) {
 	const two = `{"questions":[{"question":"Which?","options":[{"label":"x"}]},{"question":"How?","multiSelect":true}]}`
 	said := schemas.Decision{Outcome: schemas.Allowed, OptionID: "own_words", OptionKind: schemas.AllowOnce, Message: "slowly", By: schemas.By{Kind: schemas.ByHuman}}
 	with := func(change func(*schemas.Decision)) schemas.Decision {
@@ -67,7 +67,7 @@ func TestAQuestionWithoutAnAnswerIsNone(t *testing.T) {
 		"no option":             {two, with(func(d *schemas.Decision) { d.OptionID = "" }), nil, "left unanswered", 2},
 		"another request's":     {two, with(func(d *schemas.Decision) { d.PendingID = "other" }), nil, "left unanswered", 2},
 		"nod away":              {two, said, errors.New("nod is not running"), "The question was not answered: nod is not running", 2},
-		"nobody to show it":     {two, said, schemas.Errorf(schemas.CodeUndeliverable, "no connector shows questions"), "No approver could be asked: no connector shows questions", 2},
+		"no connector shows it": {two, said, schemas.Errorf(schemas.CodeUndeliverable, "no connector shows questions"), "No approver could be asked: no connector shows questions", 2},
 		"no questions":          {`{}`, said, nil, "nod cannot show here", 0},
 		"two of one text":       {`{"questions":[{"question":"a"},{"question":"a"}]}`, said, nil, "nod cannot show here", 0},
 		"answered by the agent": {`{"questions":[{"question":"a"}],"answers":{}}`, said, nil, "nod refused the question", 1},

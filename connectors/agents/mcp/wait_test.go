@@ -143,8 +143,8 @@ func (c idleConn) Read(p []byte) (int, error) {
 // without data. In the test the client gives up after 3 s and the signs come every 0.3 s,
 // so that a slow machine may delay some of them. With real times:
 //
-//	go test ./connectors/agents/mcp -run TestAWaitLonger -mcp.realtime
-func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
+//	go test ./connectors/agents/mcp -run TestProgressKeeps -mcp.realtime
+func TestProgressKeepsALongWaitAlive(t *testing.T) {
 	idle, every := 3*time.Second, 300*time.Millisecond
 	if *realTime {
 		idle, every = time.Minute, 0 // 0 means the default, 20 s
@@ -199,7 +199,7 @@ func TestAWaitLongerThanTheClientsPatience(t *testing.T) {
 			})
 		}
 	}
-	t.Run("without signs", func(t *testing.T) {
+	t.Run("without progress", func(t *testing.T) {
 		t.Parallel()
 		n := watch(n.Client)
 		wires := &wires{idle: idle}
@@ -283,7 +283,7 @@ func TestServeEndsWhenItIsStopped(t *testing.T) {
 	}
 }
 
-func TestInputThatIsNotOfTheProtocolEndsIt(t *testing.T) {
+func TestInvalidInputEndsTheServer(t *testing.T) {
 	for _, input := range []string{"hello\n", "{\"jsonrpc\":\"2.0\"}\n", "[]\n", "\x00\n", "{} {}\n"} {
 		s := mcp.New(fake(nil), mcp.Options{})
 		var out strings.Builder

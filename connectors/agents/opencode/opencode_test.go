@@ -18,7 +18,7 @@ import (
 
 var release = part{"bash", "running", `{"command":"make release","description":"Releases"}`}
 
-func TestWhatAPersonAnswersIsReplied(t *testing.T) {
+func TestOpenCodeGetsThePersonsAnswer(t *testing.T) {
 	always := nodtest.Answer{Kind: schemas.AllowAlways}
 	edited := nodtest.Answer{Kind: schemas.AllowOnce, Input: []byte(`{"command":"make check","cwd":"/p"}`)}
 	for name, c := range map[string]struct {
@@ -80,7 +80,7 @@ func TestRulesAnswer(t *testing.T) {
 // A person is asked if nod cannot know which call would run. No rule allows a tool of an MCP
 // server that only has the same name as a known tool, and no rule allows a call without a
 // usable input.
-func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
+func TestRulesDoNotAllowCallsThatNodDoesNotKnow(t *testing.T) {
 	for name, c := range map[string]struct {
 		permission string
 		part       *part
@@ -113,7 +113,7 @@ func TestWhatCannotBeJudgedIsAskedOfAPerson(t *testing.T) {
 
 // If OpenCode no longer waits for a permission, the connector withdraws its request, with
 // a reason.
-func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
+func TestARequestThatOpenCodeNoLongerNeedsIsWithdrawn(t *testing.T) {
 	about := map[string]any{"sessionID": "ses_1"}
 	for name, c := range map[string]struct {
 		happens func(f *fakeOpenCode)
@@ -149,7 +149,7 @@ func TestWhatOpenCodeSettlesIsWithdrawn(t *testing.T) {
 
 // If OpenCode refuses a reply that comes too late, the connector still answers the next
 // permission.
-func TestALateReplyIsRefusedThere(t *testing.T) {
+func TestTheConnectorGoesOnAfterARefusedReply(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
 	r.run()
@@ -165,7 +165,7 @@ func TestALateReplyIsRefusedThere(t *testing.T) {
 }
 
 // If OpenCode fails to accept a reply, the connector repeats the reply.
-func TestAReplyIsRepeated(t *testing.T) {
+func TestAFailedReplyIsRepeated(t *testing.T) {
 	f := newFake(t)
 	f.failReply = 1
 	r := newRig(t, f)
@@ -179,7 +179,7 @@ func TestAReplyIsRepeated(t *testing.T) {
 
 // When the connector connects, it sends nod requests for the permissions that are already
 // pending, except for the permission of a call that has ended.
-func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
+func TestPendingPermissionsAreReadOnConnecting(t *testing.T) {
 	f := newFake(t)
 	f.runs("msg_1", release)
 	f.runs("msg_2", part{"bash", "error", `{"command":"make release"}`})
@@ -199,7 +199,7 @@ func TestWhatIsPendingIsReadOnConnecting(t *testing.T) {
 
 // If OpenCode cannot list its pending permissions, and also sends broken events, the
 // connector still sends nod the permissions of valid events.
-func TestAListThatFailsKeepsNothingFromBeingAsked(t *testing.T) {
+func TestNewPermissionsAreAskedAlthoughTheListFails(t *testing.T) {
 	f := newFake(t)
 	f.noList = true
 	r := newRig(t, f)
@@ -216,7 +216,7 @@ func TestAListThatFailsKeepsNothingFromBeingAsked(t *testing.T) {
 
 // While nod is not running, the connector sends no reply, so that OpenCode's own prompt
 // stays open, and tries nod again. With DenyUnavailable it rejects the permission.
-func TestWithoutNod(t *testing.T) {
+func TestWithoutNodTheHostAsksItsUser(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
 	r.missing.Store(true)
@@ -273,7 +273,7 @@ func TestASubagentAsksInItsSession(t *testing.T) {
 }
 
 // If nod refuses a request, the connector rejects the permission with nod's message.
-func TestWhatNodRefusesIsRejected(t *testing.T) {
+func TestAPermissionThatNodRefusesIsRejected(t *testing.T) {
 	f := newFake(t)
 	r := newRig(t, f)
 	r.run()
@@ -282,7 +282,7 @@ func TestWhatNodRefusesIsRejected(t *testing.T) {
 	assert.Contains(t, f.replied(), "per_1 reject nod refused the call: ")
 }
 
-func TestAddressesThatCannotBeMeant(t *testing.T) {
+func TestInvalidAddressesAreRefused(t *testing.T) {
 	for _, bad := range []string{"127.0.0.1:4096", "ftp://x", "http://", "http://u:p@x", "http://x?y=1", "http://x#y", "::"} {
 		err := opencode.Run(t.Context(), nil, opencode.Options{URL: bad})
 		assert.EqualError(t, err, "OpenCode's address is not a URL such as http://127.0.0.1:4096", bad)
@@ -290,7 +290,7 @@ func TestAddressesThatCannotBeMeant(t *testing.T) {
 }
 
 // The connector does not follow a program on the port that is not OpenCode, nor a redirect.
-func TestAnotherProgramIsNotFollowed(t *testing.T) {
+func TestAServerThatIsNotOpenCodeIsNotFollowed(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"a page":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
 		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) },

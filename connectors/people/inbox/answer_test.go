@@ -61,7 +61,7 @@ func TestABatchIsShownWholeAndAnsweredTogether(t *testing.T) {
 	}
 }
 
-func TestABatchIsOfTheSameAlone(t *testing.T) {
+func TestABatchHoldsOnlyIdenticalCalls(t *testing.T) {
 	base := runs("1", "ls")
 	for name, change := range map[string]func(*schemas.Request){
 		"tool":        func(r *schemas.Request) { r.ToolName = "Shell" },
@@ -109,7 +109,7 @@ func TestTheCodeWord(t *testing.T) {
 	r.Empty(r.said()[0].CodeWord)
 }
 
-func TestTheCodeWordGoesToAllOfABatchAndToARule(t *testing.T) {
+func TestTheCodeWordCoversABatchAndARule(t *testing.T) {
 	r := newRig(t, 100, 60)
 	for n := range 2 {
 		p := runs(numbered(n), "make clean")
@@ -196,7 +196,7 @@ func TestTheInputLock(t *testing.T) {
 	r.Empty(r.said())
 }
 
-func TestTheInputLockOfAnother(t *testing.T) {
+func TestAnInputLockOfAnotherPersonIsShown(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.asks(runs("1", "ls"))
 	r.desk.holder = "Bob"
@@ -208,7 +208,7 @@ func TestTheInputLockOfAnother(t *testing.T) {
 	r.Len(r.desk.holds, 1)
 }
 
-func TestTheInputLockWhileNodIsAway(t *testing.T) {
+func TestAnInputLockIsTakenAgainAfterAnOutage(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.asks(runs("1", "ls"))
 	r.presses("l")
@@ -222,7 +222,7 @@ func TestTheInputLockWhileNodIsAway(t *testing.T) {
 
 // Closing the inbox answers no request. If answers have been sent, the inbox waits for their
 // results before it closes.
-func TestClosing(t *testing.T) {
+func TestClosingDecidesNothing(t *testing.T) {
 	for _, key := range []string{"esc", "q", "ctrl+c"} {
 		r := newRig(t, 100, 50)
 		r.asks(runs("1", "ls"))
@@ -243,7 +243,7 @@ func TestClosing(t *testing.T) {
 }
 
 // The list shows the oldest request first and keeps the selected request in view.
-func TestTheList(t *testing.T) {
+func TestTheListIsSortedAndKeepsTheSelectionInView(t *testing.T) {
 	r := newRig(t, 80, 24)
 	r.says("Nothing waits for an answer.")
 	for n := range 40 {

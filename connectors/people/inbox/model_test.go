@@ -34,15 +34,15 @@ func TestKeysAnswer(t *testing.T) {
 		"n denies":                     {runs("1", "ls"), []string{"n"}, "reject_once", schemas.Answer{}},
 		"r denies and says why":        {runs("1", "ls"), []string{"r", "n", "o", "space", "y", "enter"}, "reject_once", schemas.Answer{Message: "no y"}},
 		"r without a reason":           {runs("1", "ls"), []string{"r", "space", "enter"}, "", schemas.Answer{}},
-		"r and a slip of the hand":     {runs("1", "ls"), []string{"r", "n", "x", "backspace", "o", "enter"}, "reject_once", schemas.Answer{Message: "no"}},
+		"r and a corrected reason":     {runs("1", "ls"), []string{"r", "n", "x", "backspace", "o", "enter"}, "reject_once", schemas.Answer{Message: "no"}},
 		"s shows a rule, y is for it":  {lasting, []string{"s", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession}},
 		"s and the next rule":          {lasting, []string{"s", "right", "right", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession, Reach: 1}},
 		"s and back":                   {lasting, []string{"s", "right", "left", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession}},
 		"s alone decides nothing":      {lasting, []string{"s", "s", "n", "r", "enter"}, "", schemas.Answer{}},
-		"s where nothing can last":     {runs("1", "rm -rf /"), []string{"s", "y"}, "allow_once", schemas.Answer{}},
+		"s without a rule":             {runs("1", "rm -rf /"), []string{"s", "y"}, "allow_once", schemas.Answer{}},
 		"v, and y after reading":       {runs("1", "ls"), []string{"v", "y"}, "allow_once", schemas.Answer{}},
 		"other options, one at a time": {colours, []string{"s", "right", "y"}, "never", schemas.Answer{}},
-		"the first of the others":      {colours, []string{"s", "y"}, "blue", schemas.Answer{}},
+		"the first of other options":   {colours, []string{"s", "y"}, "blue", schemas.Answer{}},
 		"esc from a rule":              {lasting, []string{"s", "esc"}, "", schemas.Answer{}},
 		"esc from a reason":            {runs("1", "ls"), []string{"r", "x", "esc"}, "", schemas.Answer{}},
 		"esc from the full text":       {runs("1", "ls"), []string{"v", "esc"}, "", schemas.Answer{}},
@@ -82,7 +82,7 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 
 // Keys are inert for a moment after their effect has changed, and for as long as keys
 // keep coming.
-func TestKeysRestAfterAChange(t *testing.T) {
+func TestKeysAreInertAfterAChange(t *testing.T) {
 	r := newRig(t, 100, 50)
 	for range 20 {
 		r.types("y") // typed before the first request has arrived
@@ -124,7 +124,7 @@ func TestKeysRestAfterAChange(t *testing.T) {
 }
 
 // After an answer the selection stays, so the same key does not answer the next request.
-func TestTheNextRequestIsNotUnderTheSameKey(t *testing.T) {
+func TestARepeatedKeyDoesNotAnswerTheNextRequest(t *testing.T) {
 	r := newRig(t, 100, 60)
 	for n := range 3 {
 		r.asks(runs(numbered(n), "ls "+numbered(n)))
@@ -153,7 +153,7 @@ func TestPastingDecidesNothing(t *testing.T) {
 
 // A decision that was made elsewhere is shown at once, in every view, and the answering
 // keys disappear.
-func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
+func TestADecisionMadeElsewhereIsShownAtOnce(t *testing.T) {
 	for name, keys := range map[string][]string{
 		"list": nil, "full": {"v"}, "rule": {"s"}, "full and rule": {"v", "s"}, "reason": {"r", "y"}, "reason over full": {"v", "r", "y"},
 	} {
@@ -175,7 +175,7 @@ func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 			r.saysNot("n deny")
 		})
 	}
-	t.Run("out of sight", func(t *testing.T) {
+	t.Run("a request that is not selected", func(t *testing.T) {
 		r := newRig(t, 100, 50)
 		r.asks(runs("1", "ls"))
 		other := r.asks(runs("2", "make"))
@@ -187,7 +187,7 @@ func TestWhatHappensElsewhereShowsAtOnce(t *testing.T) {
 
 // The screen shows an answer's success only if nod confirmed it; otherwise it shows the actual
 // outcome.
-func TestWhatBecameOfAnAnswer(t *testing.T) {
+func TestTheConfirmedOutcomeOfAnAnswerIsShown(t *testing.T) {
 	t.Run("on its way", func(t *testing.T) {
 		r := newRig(t, 100, 50)
 		r.asks(runs("1", "ls"))
@@ -231,7 +231,7 @@ func TestWhatBecameOfAnAnswer(t *testing.T) {
 
 // While nod is unreachable nothing can be allowed. Afterwards the screen queries what it
 // missed.
-func TestNodIsAwayAndBack(t *testing.T) {
+func TestNothingCanBeAllowedDuringAnOutage(t *testing.T) {
 	r := newRig(t, 100, 50)
 	first, second, third := r.asks(runs("1", "ls")), r.asks(runs("2", "ls -l")), r.asks(runs("3", "ls -a"))
 	r.rests()
@@ -256,7 +256,7 @@ func TestNodIsAwayAndBack(t *testing.T) {
 }
 
 // A request that nod no longer keeps disappears from the list.
-func TestWhatIsGoneLeaves(t *testing.T) {
+func TestADeletedRequestLeavesTheList(t *testing.T) {
 	r := newRig(t, 100, 50)
 	p := r.asks(runs("1", "ls"))
 	r.presses("v")
@@ -269,7 +269,7 @@ func TestWhatIsGoneLeaves(t *testing.T) {
 
 // The countdown runs on the broker's clock. A request past its deadline cannot be allowed,
 // even before nod reports that it timed out.
-func TestTheCountdownIsTheBrokers(t *testing.T) {
+func TestTheCountdownUsesTheBrokersClock(t *testing.T) {
 	r := newRig(t, 100, 50)
 	r.desk.now = func() time.Time { return r.at.Add(58 * time.Minute) } // this machine's clock is 58 minutes behind the broker's
 	r.asks(runs("1", "ls"))

@@ -13,7 +13,7 @@ import (
 type walker struct{ *rig }
 
 // No lasting answer can be given before the screen has shown its exact rule.
-func TestNothingLastsUnseen(t *testing.T) {
+func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
 	for _, size := range []struct{ width, height int }{{100, 40}, {60, 24}} {
 		peopletest.NothingLastsUnseen(t, 8, peopletest.Lasts{Rules: true, Agents: true}, func(n int) peopletest.Person {
 			r := newRig(t, size.width, size.height)
@@ -50,7 +50,7 @@ func (w walker) Said() *schemas.Answer {
 }
 
 // An answer covers only as many calls as the screen showed when the key was pressed.
-func TestAnAnswerIsAboutTheCallsOnTheScreen(t *testing.T) {
+func TestAnAnswerIsForTheCallsOnTheScreen(t *testing.T) {
 	for _, keys := range [][]string{{"y"}, {"n"}, {"r", "x", "enter"}, {"v", "y"}, {"s", "y"}} {
 		r := newRig(t, 100, 50)
 		p := runs("1", "make")

@@ -70,7 +70,7 @@ func (w witness) seen(rows []string, from int) int {
 }
 
 // No sequence of keys allows a request before all its rows have been on the terminal.
-func TestNothingIsAllowedUnseen(t *testing.T) {
+func TestNothingIsAllowedBeforeAllRowsWereShown(t *testing.T) {
 	tries := 4
 	if testing.Short() {
 		t.Log("the short form: one try each in place of 4")
@@ -109,7 +109,7 @@ func TestNothingIsAllowedUnseen(t *testing.T) {
 }
 
 // A user can allow a request as soon as its last row has been on the screen, and not before.
-func TestReadToItsEndItCanBeAllowed(t *testing.T) {
+func TestAllowIsPossibleOnceTheLastRowWasShown(t *testing.T) {
 	for name, command := range hostile {
 		for _, size := range sizes {
 			t.Run(fmt.Sprintf("%s at %dx%d", name, size.width, size.height), func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestReadToItsEndItCanBeAllowed(t *testing.T) {
 
 // Every row is drawn unchanged and takes as many cells as nod has counted, on terminals with
 // and without support for grapheme clusters.
-func TestRowsAreDrawnAsTheyAre(t *testing.T) {
+func TestRowsAreDrawnUnchanged(t *testing.T) {
 	var printable []rune
 	for c := rune(' '); c < 0x20000; c++ {
 		if unicode.IsPrint(c) {
@@ -178,7 +178,7 @@ func TestRowsAreDrawnAsTheyAre(t *testing.T) {
 }
 
 // A jump to the end does not count as reading.
-func TestJumpingIsNotReading(t *testing.T) {
+func TestJumpingToTheEndIsNotReading(t *testing.T) {
 	r := newRig(t, 80, 24)
 	r.asks(runs("1", hostile["many lines"]))
 	r.says("No Allow: v shows it in full")
@@ -195,7 +195,7 @@ func TestJumpingIsNotReading(t *testing.T) {
 }
 
 // After the terminal's size or the request has changed, the request's text counts as unread.
-func TestWhatChangesIsReadAnew(t *testing.T) {
+func TestAChangedRequestCountsAsUnread(t *testing.T) {
 	r := newRig(t, 80, 24)
 	p := r.asks(runs("1", hostile["many lines"]))
 	read := func() {
@@ -245,7 +245,7 @@ func TestSmallTerminals(t *testing.T) {
 }
 
 // No text of an agent reaches the terminal unsanitised.
-func FuzzTheScreen(f *testing.F) {
+func FuzzTheScreenShowsOnlySanitisedText(f *testing.F) {
 	for _, command := range hostile {
 		f.Add(command[:min(len(command), 2000)], command[:min(len(command), 200)])
 	}

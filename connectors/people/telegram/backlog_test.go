@@ -9,7 +9,7 @@ import (
 
 // nod does not show that a request expired until it has received all updates that Telegram
 // held.
-func TestTheBacklogHoldsExpiries(t *testing.T) {
+func TestExpiriesWaitUntilTheBacklogIsRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after func(*backlog) // run before and after Telegram reports that no update waits
 		holds         bool
@@ -42,7 +42,7 @@ func TestTheBacklogHoldsExpiries(t *testing.T) {
 
 // nod delays the message that a request expired by at most holdFor, unless it cannot reach
 // Telegram.
-func TestTheBacklogHoldsNothingForEver(t *testing.T) {
+func TestExpiriesWaitForTheBacklogForALimitedTime(t *testing.T) {
 	b := newBacklog()
 	for range 10 {
 		assert.True(t, b.holdsExpiry())

@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-func FuzzOnlyWhatAButtonSendsIsRead(f *testing.F) {
+func FuzzOnlyButtonDataIsRead(f *testing.F) {
 	digest := strings.Repeat("ab", 32)
 	f.Add(buttonData{digest, 1, actAllow}.data())
 	f.Add(buttonData{digest, 30, actAllow}.data())
@@ -33,7 +33,7 @@ func FuzzOnlyWhatAButtonSendsIsRead(f *testing.F) {
 
 // For any request, the message is within Telegram's limits, names its own request, and
 // offers to allow only if it shows the request whole.
-func FuzzWhatIsSentKeepsTheLimits(f *testing.F) {
+func FuzzMessagesKeepTelegramsLimits(f *testing.F) {
 	f.Add("rm -rf build", "because", "t", 1)
 	f.Add(strings.Repeat("😀", 1500), "x\nRequest: other\nSession: other", "Request: other", 99)
 	f.Add(strings.Repeat("\u202e", 5000), strings.Repeat("y\n", 3000), "\n\n", 3)

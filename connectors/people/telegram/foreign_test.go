@@ -23,9 +23,9 @@ import (
 
 // The carrier works with the Telegram test server of another project, from npm. This server
 // enforces no limits, so the test confirms only the protocol.
-func TestAgainstAServerThatOthersWrote(t *testing.T) {
+func TestAgainstAnIndependentServer(t *testing.T) {
 	if os.Getenv("NOD_TELEGRAM_TEST_API") == "" {
-		t.Skip("it needs npm and the network: NOD_TELEGRAM_TEST_API=1 go test ./connectors/people/telegram -run OthersWrote")
+		t.Skip("it needs npm and the network: NOD_TELEGRAM_TEST_API=1 go test ./connectors/people/telegram -run IndependentServer")
 	}
 	w := &world{require.New(t), nil, t, t.Context(), nil, newDesk(t)}
 	base := serveForeign(t)

@@ -147,7 +147,7 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 
 // A press by another person, or on a made-up button, ends no standing answer. A person who
 // is not an approver sees no standing answers.
-func TestStandingAnswersAreTheirPersonsOwn(t *testing.T) {
+func TestOthersCannotEndAPersonsStandingAnswers(t *testing.T) {
 	w := newWorld(t)
 	d := newGrantDesk(w.desk, 1)
 	w.runsWith(d)

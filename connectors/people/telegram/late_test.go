@@ -52,7 +52,7 @@ func (w *world) awaits() bool { return w.Calls("getUpdates") == 2 && w.Polling()
 
 // A press from the time when nod was away is handled before nod shows that the request
 // expired. This holds for polling and for a webhook.
-func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
+func TestEarlierTapsAreHandledBeforeALateExpiryIsShown(t *testing.T) {
 	for name, prepare := range map[string]func(*world){"polling": func(*world) {}, "webhook": func(w *world) { w.useWebhook() }} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -74,7 +74,7 @@ func TestTapsAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 // A poll that was open while the machine slept receives nothing any more. nod aborts it when
 // the machine wakes, and handles presses from the time of the sleep before it shows an
 // expiry.
-func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
+func TestTapsDuringASleepAreHandledBeforeAnExpiryIsShown(t *testing.T) {
 	for _, slept := range []time.Duration{10 * time.Second, 8 * time.Hour} {
 		t.Run(slept.String(), func(t *testing.T) {
 			w := newWorld(t)
@@ -98,7 +98,7 @@ func TestTapsDuringASleepAreHeardBeforeALateDeadlineIsAnnounced(t *testing.T) {
 
 // While Telegram cannot be reached, nod does not show that a request expired, however long
 // this takes. It shows the expiry once it has received the updates that Telegram holds.
-func TestALateDeadlineWaitsOutAnOutage(t *testing.T) {
+func TestALateExpiryIsHeldBackDuringAnOutage(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	announce := w.expires(m)
@@ -126,7 +126,7 @@ func (w *world) afterRun(announce func() error) (err error) {
 
 // nod does not show that a request expired before it has handled the updates that Telegram
 // held, but waits for at most holdFor, even if it cannot handle them.
-func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
+func TestALateExpiryIsHeldBackForALimitedTime(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	announce := w.expires(m)
@@ -143,7 +143,7 @@ func TestALateDeadlineIsNotHeldBackForEver(t *testing.T) {
 
 // A worker that does not receive updates shows an expiry at once, because another worker
 // receives the updates.
-func TestALateDeadlineDoesNotWaitForAnotherReceiver(t *testing.T) {
+func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
 	for name, other := range map[string]func(*world) (end func()){
 		"a poller": func(w *world) func() {
 			ended := w.runs()

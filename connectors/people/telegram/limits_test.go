@@ -29,7 +29,7 @@ func TestNothingIsConfirmedBeforeNodTookIt(t *testing.T) {
 	w.ErrorIs(stop(), context.Canceled)
 }
 
-func TestAPressOnAMessageThatTelegramForgotIsResolvedByItsDigest(t *testing.T) {
+func TestAPressOnADeletedMessageIsResolvedByItsDigest(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	defer w.run()()
@@ -51,7 +51,7 @@ func TestAPressThatCameLongAgoIsAnsweredWithAMessage(t *testing.T) {
 	w.told("Nothing changed: this expired")
 }
 
-func TestAnUpdateThatPanicsKeepsNoOtherBack(t *testing.T) {
+func TestAPanicDoesNotStopLaterUpdates(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	first := true
@@ -70,7 +70,7 @@ func TestAnUpdateThatPanicsKeepsNoOtherBack(t *testing.T) {
 }
 
 // A question that nod no longer keeps loses its buttons at a press.
-func TestAPressOnAQuestionThatNodForgot(t *testing.T) {
+func TestAPressOnADeletedQuestionRemovesItsButtons(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	w.desk.gone = true
@@ -83,7 +83,7 @@ func TestAPressOnAQuestionThatNodForgot(t *testing.T) {
 
 // If a second poller takes over the bot, the first poller returns an error that names the
 // remedy.
-func TestASecondPollerPushesTheFirstAside(t *testing.T) {
+func TestASecondPollerReplacesTheFirst(t *testing.T) {
 	w := newWorld(t)
 	first := make(chan error, 1)
 	go func() { first <- w.carrier.Run(w.ctx, w.desk) }()
@@ -115,7 +115,7 @@ func TestTheRateOfAChatIsObeyed(t *testing.T) {
 	t.Fatal("no limit was met")
 }
 
-func TestWhoCannotBeReached(t *testing.T) {
+func TestUnreachableRecipientsAreReported(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	for recipient, want := range map[string]people.Error{
@@ -141,7 +141,7 @@ func TestWhoCannotBeReached(t *testing.T) {
 	w.Error(w.carrier.Settle(w.ctx, "no ref", ended))
 }
 
-func TestWhatIsWritten(t *testing.T) {
+func TestCommandsAndRepliesAreHandled(t *testing.T) {
 	w := newWorld(t)
 	w.Start(666)
 	m := w.shows()
@@ -164,7 +164,7 @@ func TestWhatIsWritten(t *testing.T) {
 
 // If a person writes the text of one of nod's messages and then replies to this copy, the
 // reply decides nothing.
-func TestAReplyToAnybodyElsesWordsDecidesNothing(t *testing.T) {
+func TestAReplyToACopiedMessageDecidesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.shows()
 	w.Write(ann, "Reply to this message and say why: your reply denies it.\nRequest: perm-1\nSession: S-1", 0)
@@ -178,7 +178,7 @@ func TestAReplyToAnybodyElsesWordsDecidesNothing(t *testing.T) {
 
 // Steps that decide nothing, such as further options, open only for the person to whom
 // the question was sent.
-func TestAStrangerOpensNoSecondStep(t *testing.T) {
+func TestOnlyTheRecipientOpensASecondStep(t *testing.T) {
 	w := newWorld(t)
 	w.Start(666)
 	w.desk.prompt.Request.Options = append(w.desk.prompt.Request.Options, schemas.Option{OptionID: "always", Name: "Bash(make:*)", Kind: schemas.AllowAlways})

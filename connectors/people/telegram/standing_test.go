@@ -43,7 +43,7 @@ func (w *world) remembering() {
 
 // A standing answer takes several presses: first the rule is shown, then its scope and
 // duration are chosen.
-func TestFromNowOnIsChosenWithItsRuleAndItsEnd(t *testing.T) {
+func TestAStandingAnswerIsChosenWithItsRuleScopeAndEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		reach, end string
 		want       schemas.Answer
@@ -77,7 +77,7 @@ func TestFromNowOnIsChosenWithItsRuleAndItsEnd(t *testing.T) {
 	}
 }
 
-func TestFromNowOnCanBeLeftAgain(t *testing.T) {
+func TestBackLeavesTheChoiceOfAStandingAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.remembering()
 	first := w.shows()
@@ -89,7 +89,7 @@ func TestFromNowOnCanBeLeftAgain(t *testing.T) {
 }
 
 // A made-up button cannot choose a rule that is not offered, or not shown whole.
-func TestAReachThatIsNotOffered(t *testing.T) {
+func TestARuleThatIsNotOfferedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.remembering()
 	m := w.shows()
@@ -162,7 +162,7 @@ func TestTheCodeWordIsAskedFor(t *testing.T) {
 }
 
 // If nod asked for the code word for one request, the reply allows no other request.
-func TestTheCodeWordOfAnotherRequest(t *testing.T) {
+func TestACodeWordForAnotherRequestIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.desk.prompt.Conditions = []string{"the code word"}
 	m := w.shows()

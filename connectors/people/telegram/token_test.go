@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/connectors/people/telegram"
 )
 
-func TestSettingsThatCannotWork(t *testing.T) {
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "token")
 	require.NoError(t, os.WriteFile(file, []byte(token+"\n"), 0o600))
@@ -39,7 +39,7 @@ func TestSettingsThatCannotWork(t *testing.T) {
 }
 
 // Only the server in the settings receives the token, and no error contains it.
-func TestTheTokenGoesNowhereElse(t *testing.T) {
+func TestTheTokenIsSentToNoOtherServer(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("a request was sent elsewhere: %s", r.URL)
 	}))

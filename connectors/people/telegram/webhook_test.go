@@ -81,7 +81,7 @@ func TestAWebhookConfirmsNothingBeforeNodTookIt(t *testing.T) {
 }
 
 // A call without the right secret is refused before its body is read.
-func TestWhoKnowsNoSecretIsNotHeard(t *testing.T) {
+func TestAWebhookCallWithoutTheSecretIsRefused(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	target := w.useWebhook()
@@ -136,7 +136,7 @@ func TestFromAWebhookToPollingAndBack(t *testing.T) {
 
 // UseWebhook refuses an unsafe webhook. Its error is one line and does not contain the
 // secret.
-func TestWebhooksThatAreRefused(t *testing.T) {
+func TestUnsafeWebhooksAreRefused(t *testing.T) {
 	ok := hookAt("127.0.0.1:0")
 	for want, change := range map[string]func(*telegram.Webhook){
 		"public_url": func(w *telegram.Webhook) { w.PublicURL = "http://nod.example.com" },
@@ -157,7 +157,7 @@ func TestWebhooksThatAreRefused(t *testing.T) {
 }
 
 // If the port is in use, Run returns an error, and the worker calls it again.
-func TestAWebhookWhosePortIsTaken(t *testing.T) {
+func TestAWebhookWhosePortIsInUseIsAnError(t *testing.T) {
 	var log bytes.Buffer
 	w := newWorld(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -21,7 +21,7 @@ func (w *world) form(head string) (m telegramtest.Message) {
 
 // If nod asked for a text about one request, the text does not count for a later request with
 // the same id.
-func TestWordsForAnotherRequestUnderTheSameID(t *testing.T) {
+func TestATextForALaterRequestWithTheSameIDIsRefused(t *testing.T) {
 	for button, c := range map[string]struct{ head, option string }{
 		"Deny, say why":  {"Reply to this message and say why", "reject_once"},
 		"Something else": {"Reply to this message with your answer", "own_words"},

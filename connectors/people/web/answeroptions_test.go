@@ -94,7 +94,7 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 // If the box for identical requests is ticked, one answer decides all requests with the same
 // text. Other requests stay pending, and so do requests that arrive after the dialog was
 // opened.
-func TestIdenticalRequestsAreAnsweredAlike(t *testing.T) {
+func TestOneAnswerDecidesIdenticalRequests(t *testing.T) {
 	r := start(t)
 	r.submits(shell("S", "one", "npm test"))
 	two := r.submits(shell("T", "two", "npm test"))
@@ -147,7 +147,7 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 }
 
 // If a request expires while its dialog is open, the outcome replaces its buttons.
-func TestExpiryWhileLooking(t *testing.T) {
+func TestAnExpiryReplacesTheButtonsOfAnOpenDialog(t *testing.T) {
 	t.Parallel() // this test waits for a deadline
 	r := start(t)
 	p := r.visits("ann", 1024, 768)

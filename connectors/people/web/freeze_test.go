@@ -38,7 +38,7 @@ func TestFreezeOnThePage(t *testing.T) {
 }
 
 // A session's page can freeze that session or its agent alone.
-func TestTheBrakeOfOneSession(t *testing.T) {
+func TestASessionsPageFreezesItsSessionOrAgent(t *testing.T) {
 	r := start(t)
 	mine, other := r.asks("S", "one", `{}`), r.asks("T", "two", `{}`)
 	p := r.visits("ann", 1024, 768)
@@ -72,7 +72,7 @@ func TestTheBrakeOfOneSession(t *testing.T) {
 }
 
 // If the settings name a code word, a thaw on the page needs it.
-func TestAThawOnThePageTakesTheCodeWord(t *testing.T) {
+func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 	r := start(t)
 	file := filepath.Join(r.dir, "word")
 	r.NoError(os.WriteFile(file, []byte("open sesame"), 0o600))

@@ -62,7 +62,7 @@ func TestSubscribingAnswersFirstThenSendsWhatIsPendingInOrder(t *testing.T) {
 	r.Equal("elsewhere", s.next().Payload.PendingID)
 }
 
-func TestAnAnswerCountsAndEverybodyHearsIt(t *testing.T) {
+func TestAnAnswerDecidesAndReachesAllSubscribers(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	ann, bob := r.opens("ann"), r.opens("bob")
@@ -128,7 +128,7 @@ func TestInvalidAnswersAreRefused(t *testing.T) {
 	r.listed(s, "one", "two")
 }
 
-func TestBadFrames(t *testing.T) {
+func TestInvalidFramesAreRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	for _, text := range []string{`{`, `[]`, `"x"`, `{"id":7,"type":"request","action":"inbox.subscribe"}`, `{"type":"response","action":"inbox.subscribe"}`, "\x00"} {
@@ -150,7 +150,7 @@ func TestBadFrames(t *testing.T) {
 	r.Error(err)
 }
 
-func TestNobodyElseGetsIn(t *testing.T) {
+func TestSocketsNeedALoginAndTheOwnOrigin(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	session := r.login("ann")
@@ -172,7 +172,7 @@ func TestNobodyElseGetsIn(t *testing.T) {
 	_ = s.conn.CloseNow()
 }
 
-func TestALockIsOnePersons(t *testing.T) {
+func TestAnInputLockHasOneHolder(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	ann, bob := r.opens("ann"), r.opens("bob")
@@ -196,7 +196,7 @@ func TestALockIsOnePersons(t *testing.T) {
 
 // A connection that already holds the maximum number of locks is refused another one. It can
 // still renew and release the locks that it holds.
-func TestTheMostLocksOfAConnection(t *testing.T) {
+func TestAConnectionHoldsAtMost256Locks(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	ann := r.opens("ann")
@@ -214,7 +214,7 @@ func TestTheMostLocksOfAConnection(t *testing.T) {
 }
 
 // The gateway gives no lock to a user who may not answer.
-func TestALockIsOnlyForWhoMayAnswer(t *testing.T) {
+func TestALockNeedsAnApproverOfTheSession(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
@@ -230,7 +230,7 @@ func TestALockIsOnlyForWhoMayAnswer(t *testing.T) {
 
 // If a rule decides a request, the decision is sent to the subscribers of the request's
 // session, but not to the subscribers of the inbox.
-func TestWhatARuleDecidesIsToldToWhoLooksAtTheSession(t *testing.T) {
+func TestDecisionsOfRulesReachSubscribersOfTheSession(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	session, inbox := r.opens("ann"), r.opens("bob")
@@ -287,7 +287,7 @@ func TestListsComeInPages(t *testing.T) {
 	r.Equal(want, got)
 }
 
-func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
+func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	slow, quick := r.opens("ann"), r.opens("bob")
@@ -323,7 +323,7 @@ func TestAClientThatDoesNotReadIsLetGoAndNobodyWaits(t *testing.T) {
 
 // Clients connect and disconnect under many requests and decisions. Each client is sent each
 // request once as pending, and then once as ended.
-func TestEachOnceUnderLoad(t *testing.T) {
+func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	t.Parallel()
 	n, clients := 1000, 20
 	if testing.Short() {
@@ -418,7 +418,7 @@ func (r *rig) watches(ctx context.Context, session *http.Cookie, messages int) {
 	}
 }
 
-func TestWhatEndsElsewhereIsToldHere(t *testing.T) {
+func TestADecisionMadeElsewhereReachesSubscribers(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	s := r.opens("ann")
@@ -433,7 +433,7 @@ func TestWhatEndsElsewhereIsToldHere(t *testing.T) {
 
 // A client whose user is removed from the settings is disconnected. Until then it is regularly
 // sent the broker's time.
-func TestWhoMayAnswerNoMoreIsLetGo(t *testing.T) {
+func TestARemovedApproverIsDisconnected(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	desk := connector.NewDesk(r.connect(roles.ConnectorID(web.Name)), web.Name)

@@ -123,7 +123,7 @@ func TestLoggingOutEndsTheSession(t *testing.T) {
 }
 
 // A logout that nod cannot store is reported as failed, and the session continues.
-func TestLoggingOutWithoutNodIsSaidToFail(t *testing.T) {
+func TestALogoutThatNodCannotStoreFails(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	g := r.gateway(r.key())
@@ -138,7 +138,7 @@ func TestLoggingOutWithoutNodIsSaidToFail(t *testing.T) {
 	r.Equal(http.StatusServiceUnavailable, g.does("GET", "/whoami", "", with(session)).status)
 }
 
-func TestAKeyThatIsNamedIsThere(t *testing.T) {
+func TestAMissingOrDamagedKeyFileIsAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	damaged := filepath.Join(dir, "damaged")

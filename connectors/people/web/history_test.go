@@ -45,7 +45,7 @@ func TestHistorySaysWhoWhenAndWhere(t *testing.T) {
 	s.refused(schemas.CodeValidation, "permissions.history", fields{"session_id": "*"})
 }
 
-func TestWhatIsRememberedIsListedAndRevoked(t *testing.T) {
+func TestAStandingAnswerIsListedAndRevoked(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	s := r.opens("ann")
@@ -97,7 +97,7 @@ func TestAnAnswerMayChangeTheInput(t *testing.T) {
 	r.JSONEq(`{"command":"make clean","cwd":"/app"}`, string(d.UpdatedInput))
 }
 
-func TestWhatItTakesToAllowIsSaidAndHeldTo(t *testing.T) {
+func TestTheCodeWordIsAskedForAndRequired(t *testing.T) {
 	r := start(t)
 	t.Setenv("NOD_TEST_WORD", "open sesame")
 	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
@@ -118,7 +118,7 @@ func TestWhatItTakesToAllowIsSaidAndHeldTo(t *testing.T) {
 
 // Two requests that differ only in their ids and sessions have the same hash. Any other
 // difference changes the hash.
-func TestWhatReadsTheSameIsTheSame(t *testing.T) {
+func TestIdenticalRequestsHaveTheSameHash(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	s := r.opens("ann")

@@ -40,7 +40,7 @@ func TestAFloodBlocksNoOtherCaller(t *testing.T) {
 	r.Equal(http.StatusOK, r.does("GET", "/whoami", "", with(bob)).status, "nor does one session keep out another")
 }
 
-func TestGuessesKeepNoLinkFromLoggingIn(t *testing.T) {
+func TestGuessedTokensBlockNoLogin(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	r.floods("POST", "/login", `{"token":"made-up"}`)

@@ -61,12 +61,12 @@ func TestForgedSessionsAreRefused(t *testing.T) {
 	}
 	body, sum, _ := strings.Cut(session.Value, ".")
 	for name, change := range map[string]func(*http.Request){
-		"none":           func(*http.Request) {},
-		"empty":          forged(""),
-		"a link's":       forged(link),
-		"without a seal": forged(body + "."),
-		"another's seal": forged(body[:len(body)-4] + "AAAA." + sum),
-		"no base64":      forged("%%%.%%%"),
+		"none":                func(*http.Request) {},
+		"empty":               forged(""),
+		"a link's":            forged(link),
+		"without a signature": forged(body + "."),
+		"another's seal":      forged(body[:len(body)-4] + "AAAA." + sum),
+		"no base64":           forged("%%%.%%%"),
 	} {
 		r.Equal(http.StatusUnauthorized, r.does("GET", "/whoami", "", change).status, name)
 	}
@@ -77,7 +77,7 @@ func TestForgedSessionsAreRefused(t *testing.T) {
 	r.Empty(eve.cookies)
 }
 
-func TestOtherSitesAndHostsAreTurnedAway(t *testing.T) {
+func TestOtherSitesAndHostsAreRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	session := r.login("ann")
@@ -103,7 +103,7 @@ func TestOtherSitesAndHostsAreTurnedAway(t *testing.T) {
 	r.NotRegexp(`<script[^>]*>[^<]|\son\w+=|<style`, page.body, "nothing inline")
 }
 
-func TestTooMuchIsRefused(t *testing.T) {
+func TestOversizedAndTooManyLoginsAreRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	r.Equal(http.StatusBadRequest, r.does("POST", "/login", `{"token":"`+strings.Repeat("x", 1<<20)+`"}`).status)
@@ -116,7 +116,7 @@ func TestTooMuchIsRefused(t *testing.T) {
 	r.Equal(http.StatusTooManyRequests, last.status)
 }
 
-func TestWhereItMayListen(t *testing.T) {
+func TestListenRefusesUnsafeAddresses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		listen httpserve.Listen
@@ -155,7 +155,7 @@ func TestAnotherPortIfTheRequestedOneIsInUse(t *testing.T) {
 	require.NoError(t, s.Stop(t.Context()))
 }
 
-func TestTheKeyIsTheOwnersAlone(t *testing.T) {
+func TestOnlyTheOwnerCanReadTheKeyFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, err := web.Link(dir, "", "ann")

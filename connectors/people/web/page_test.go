@@ -70,7 +70,7 @@ func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {
 	r.Equal("use make clean", d.Message)
 }
 
-func TestWhatWasDecidedElsewhereTakesTheButtonsPlace(t *testing.T) {
+func TestADecisionMadeElsewhereReplacesTheButtons(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{"to":"production"}`)
 	p := r.visits("ann", 1024, 768)
@@ -85,7 +85,7 @@ func TestWhatWasDecidedElsewhereTakesTheButtonsPlace(t *testing.T) {
 
 // For a moment after a change on the page, a click has no effect. Allow is also inactive
 // until the end of the request was in view.
-func TestButtonsAreInertUntilTheyAreMeant(t *testing.T) {
+func TestButtonsAreInertAfterAChange(t *testing.T) {
 	r := start(t)
 	long, err := json.Marshal(map[string]string{"text": strings.Repeat("line\n", 300)})
 	r.NoError(err)
@@ -166,7 +166,7 @@ func TestASessionsPageComesBackAfterARestart(t *testing.T) {
 	p.sees(card("two") + ".querySelector('.outcome')?.innerText.includes('Allowed once · Ann')")
 }
 
-func TestWhatEndedWhileThePageWasAwayIsNotOffered(t *testing.T) {
+func TestARequestDecidedDuringADisconnectIsNotOffered(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	p := r.visits("ann", 1024, 768)

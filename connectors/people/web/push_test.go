@@ -68,7 +68,7 @@ func (r *rig) devices(dataDir string) []string {
 }
 
 // A push says that a request is pending, and nothing about the request.
-func TestAPushSaysNothingOfWhatWaits(t *testing.T) {
+func TestAPushContainsNothingOfTheRequest(t *testing.T) {
 	t.Parallel()
 	r, service, dir := start(t), newPushService(t), t.TempDir()
 	g := r.pushes(service, dir)
@@ -91,7 +91,7 @@ func TestAPushSaysNothingOfWhatWaits(t *testing.T) {
 	r.Empty(r.devices(dir))
 }
 
-func TestADeviceIsToldLaterWhereSomebodyIsThere(t *testing.T) {
+func TestAPushIsDelayedWhileAnApproverHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	r, service := start(t), newPushService(t)
 	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
@@ -109,7 +109,7 @@ func TestADeviceIsToldLaterWhereSomebodyIsThere(t *testing.T) {
 }
 
 // A restarted inbox still notifies its devices, until their user logs out.
-func TestDevicesOutliveARestartAndNoLogout(t *testing.T) {
+func TestDevicesOutliveARestartButNotALogout(t *testing.T) {
 	t.Parallel()
 	r, service, dir := start(t), newPushService(t), t.TempDir()
 	first := r.pushes(service, dir)

@@ -65,7 +65,7 @@ func ask(id string, tier schemas.Tier) *schemas.Prompt {
 	return &schemas.Prompt{SessionID: "S", PendingID: id, Tier: tier}
 }
 
-func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
+func TestSimultaneousRequestsMakeOnePush(t *testing.T) {
 	t.Parallel()
 	s := &service{status: http.StatusCreated}
 	p := aPusher(t, s)
@@ -99,7 +99,7 @@ func TestADeviceIsToldOnceOfAllThatCameAtOnce(t *testing.T) {
 }
 
 // If a client holds the session's input lock, devices are notified only after a delay.
-func TestADeviceWaitsForWhoeverIsThere(t *testing.T) {
+func TestPushesWaitWhileAClientHoldsTheLock(t *testing.T) {
 	t.Parallel()
 	s := &service{status: http.StatusCreated}
 	p := aPusher(t, s)
@@ -143,7 +143,7 @@ func TestAPushThatFailsIsTriedAgainLaterEachTime(t *testing.T) {
 	require.Zero(t, p.list.all()[0].failures)
 }
 
-func TestADeviceThatHasGoneIsForgotten(t *testing.T) {
+func TestADeviceThatIsGoneIsRemoved(t *testing.T) {
 	t.Parallel()
 	refuse := func(err error) func(*pusher) {
 		return func(p *pusher) { p.checkSession = func(context.Context, token) (string, error) { return "", err } }
@@ -175,7 +175,7 @@ func TestADeviceThatHasGoneIsForgotten(t *testing.T) {
 	}
 }
 
-func TestDevicesAreKeptAndNotTooMany(t *testing.T) {
+func TestDevicesAreStoredUpToALimit(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{})
 	dir := strings.TrimSuffix(p.list.path, devicesName)
@@ -199,7 +199,7 @@ func TestDevicesAreKeptAndNotTooMany(t *testing.T) {
 
 // The gateway refuses a subscription that no browser would send, because nod must send
 // pushes to push services only.
-func TestWhatIsNoSubscription(t *testing.T) {
+func TestInvalidSubscriptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*webpush.Subscription){
 		"in the clear":      func(s *webpush.Subscription) { s.Endpoint = "http://fcm.googleapis.com/x" },
@@ -224,7 +224,7 @@ func TestWhatIsNoSubscription(t *testing.T) {
 	require.NoError(t, checkDevice(&apple.Subscription))
 }
 
-func TestADamagedListOfDevicesIsSaid(t *testing.T) {
+func TestADamagedDeviceListIsAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, err := Open(Options{DataDir: dir, Listen: httpserve.Listen{Addr: "127.0.0.1:0"}, Log: slog.New(slog.DiscardHandler)})

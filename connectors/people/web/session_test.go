@@ -71,7 +71,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 
 // A card that appears or changes moves the cards below it, so no button on the session's
 // page works for a moment.
-func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
+func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{"to":"production"}`)
@@ -92,7 +92,7 @@ func TestInlineButtonsAreInertWhileThingsMove(t *testing.T) {
 }
 
 // A user has a session's input lock only while using that session's page.
-func TestWhoActsOnASessionsPageHoldsItsLock(t *testing.T) {
+func TestActingOnASessionsPageTakesItsInputLock(t *testing.T) {
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	bob := r.opens("bob")

@@ -53,7 +53,7 @@ type onPage struct {
 
 // Even in the smallest window, a lasting answer cannot be given unless the page shows the
 // rule, its project and its end beside the button.
-func TestNothingLastsUnseen(t *testing.T) {
+func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
 	t.Parallel() // this test mostly waits until buttons are active
 	r, nod := startStandIn(t)
 	p := r.visits("ann", 360, 640)
@@ -82,7 +82,7 @@ func (p *page) readsAll(id string) {
 
 // A lasting rule must be read before it is allowed, even if it is outside the visible
 // part of the dialog.
-func TestWhatIsToLastIsReadFirst(t *testing.T) {
+func TestALastingRuleIsReadBeforeItIsAllowed(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
 	prompt := peopletest.UnseenPrompt(0)
@@ -131,7 +131,7 @@ func (p *page) frames() {
 }
 
 // Pictures of a lasting rule on the page, for the documentation.
-func TestPicturesOfWhatLasts(t *testing.T) {
+func TestPicturesOfALastingRule(t *testing.T) {
 	if os.Getenv("NOD_TEST_PICTURES") == "" {
 		t.Skip("NOD_TEST_PICTURES names no directory")
 	}
@@ -204,7 +204,7 @@ func identical(id string, n int) schemas.Prompt {
 
 // The page shows the number of identical calls, in the list and in the dialog, and
 // its answer is for the calls that it showed.
-func TestAnAnswerIsAboutTheCallsOnThePage(t *testing.T) {
+func TestAnAnswerIsForTheCallsOnThePage(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
 	p := r.visits("ann", 1024, 900)
@@ -298,7 +298,7 @@ func TestStandingAnswersAreInOneList(t *testing.T) {
 }
 
 // The history shows whether a call really ran, if that differs from its decision.
-func TestTheHistoryTellsWhatBecameOfACall(t *testing.T) {
+func TestTheHistoryShowsTheAftermathOfACall(t *testing.T) {
 	t.Parallel()
 	r, nod := startStandIn(t)
 	decided := func(id string, outcome schemas.Outcome, kind schemas.OptionKind, a schemas.AftermathKind, reason string) {

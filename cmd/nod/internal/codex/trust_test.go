@@ -71,7 +71,7 @@ func TestTrust(t *testing.T) {
 
 // Trust changes only the hash: the user's entries beside it stay where they are, and a
 // hook that the user switched off stays off.
-func TestTrustKeepsWhatElseIsThere(t *testing.T) {
+func TestTrustKeepsTheUsersOwnEntries(t *testing.T) {
 	for name, quoted := range map[string]string{"as Codex quotes it": `"KEY"`, "otherwise": ` 'KEY' `} {
 		t.Run(name, func(t *testing.T) {
 			config := home(t, "")
@@ -112,7 +112,7 @@ func TestDistrustLeavesComments(t *testing.T) {
 }
 
 // A file that cannot be changed safely, or that was changed meanwhile, stays as it is.
-func TestTrustThatCannotBeWritten(t *testing.T) {
+func TestTrustKeepsAFileThatItCannotChange(t *testing.T) {
 	config := home(t, "")
 	at := installs(t, "/opt/nod")
 	header := "[hooks.state.\"" + at.Path + ":permission_request:0:0\"]\n"

@@ -26,7 +26,7 @@ func run(t *testing.T, dir, settings string) *embed.Nod {
 	return n
 }
 
-func TestNobodyMayApprove(t *testing.T) {
+func TestDoctorReportsThatNoApproverIsSet(t *testing.T) {
 	dir := t.TempDir()
 	run(t, dir, `{"approvers":{"people":[]}}`)
 	found := throughBus(t.Context(), options(dir))
@@ -45,7 +45,7 @@ func TestChannels(t *testing.T) {
 	settings := func(permissions, people string) string {
 		return fmt.Sprintf(`{"permissions":{%s},"connectors":{"telegram":{"base_url":%q,"token_file":%q}},"approvers":{"people":[{"name":"Ann","identities":[%s]}]}}`, permissions, server.URL(), token, people)
 	}
-	t.Run("an approver is on it", func(t *testing.T) {
+	t.Run("with an approver", func(t *testing.T) {
 		dir := t.TempDir()
 		run(t, dir, settings(`"confirm":[{"risk":"high","second_device":true}]`, `{"connector":"telegram","user_id":"4711"}`))
 		found := throughBus(t.Context(), options(dir))
@@ -61,7 +61,7 @@ func TestChannels(t *testing.T) {
 		says(t, throughBus(t.Context(), options(dir)), Wrong, "token_file")
 		require.NoError(t, os.WriteFile(token, []byte("123:ABC\n"), 0o600))
 	})
-	t.Run("nobody is on it", func(t *testing.T) {
+	t.Run("without an approver", func(t *testing.T) {
 		dir := t.TempDir()
 		run(t, dir, settings("", `{"connector":"terminal","user_id":"ann"}`))
 		says(t, throughBus(t.Context(), options(dir)), Wrong, "no approver is on it")

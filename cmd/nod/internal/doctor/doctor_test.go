@@ -34,7 +34,7 @@ func says(t *testing.T, found []Finding, level Level, text string) {
 	assert.Fail(t, fmt.Sprintf("no finding is %s and says %q", level, text), "%+v", found)
 }
 
-func TestHowFarVersionsAreApart(t *testing.T) {
+func TestDoctorRatesDifferencesOfVersions(t *testing.T) {
 	for theirs, want := range map[string]Level{
 		"0.5.0": OK, "0.5.9": Note, "0.4.7": Note, "0.6.0": Note, "0.3.9": Wrong, "0.7.0": Wrong, "1.5.0": Wrong,
 		"0.5.0-rc.1": Note, "": Note, "devel": Note,

@@ -113,7 +113,7 @@ func TestHooksAreProbed(t *testing.T) {
 }
 
 // A project's hooks do nothing in a folder that its agent program does not trust.
-func TestFoldersThatAreNotTrusted(t *testing.T) {
+func TestDoctorReportsFoldersThatAreNotTrusted(t *testing.T) {
 	h := newHome(t)
 	project := t.TempDir()
 	path := filepath.Join(project, ".github", "hooks", "nod.json")
@@ -157,7 +157,7 @@ func TestCodexTrust(t *testing.T) {
 
 // For an installation without --strict, the finding names the permission modes in which
 // Claude Code does not ask nod, and the default mode in Claude Code's settings.
-func TestPermissionModesThatAskNothing(t *testing.T) {
+func TestDoctorReportsModesThatDoNotAskNod(t *testing.T) {
 	h := newHome(t)
 	h.program("claude", "2.1.329 (Claude Code)")
 	nod := h.program("nod", "")

@@ -37,7 +37,7 @@ func TestRememberAndForget(t *testing.T) {
 	assert.NoDirExists(t, filepath.Join(dir, "hooks"), "nothing is left")
 }
 
-func TestATraceIsLeftWhereAHookIsRemembered(t *testing.T) {
+func TestRanRecordsOnlyRememberedHooks(t *testing.T) {
 	dir := t.TempDir()
 	installs.Ran(dir, "codex", "0.4.0")
 	at, _, err := installs.LastRan(dir, "codex")

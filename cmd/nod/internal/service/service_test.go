@@ -57,7 +57,7 @@ func (m *machine) spec() service.Spec {
 	return service.Spec{Program: filepath.Join(dir, "bin", "nod"), DataDir: dir, Args: []string{"--listen", "127.0.0.1:0"}}
 }
 
-func TestSystemdLife(t *testing.T) {
+func TestSystemdInstallsAndRemovesTheService(t *testing.T) {
 	m := newMachine(t, "systemctl", "loginctl")
 	manager, err := service.New("linux")
 	require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestServiceManagerUnreachable(t *testing.T) {
 }
 
 // If systemd-analyze is installed, it accepts the unit without a warning.
-func TestSystemdTakesTheUnit(t *testing.T) {
+func TestSystemdAcceptsTheUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("systemd-analyze is not installed")
@@ -162,7 +162,7 @@ func TestSystemdTakesTheUnit(t *testing.T) {
 	assert.NotContains(t, string(out), "nod.service", "a warning about it")
 }
 
-func TestLaunchdLife(t *testing.T) {
+func TestLaunchdInstallsAndRemovesTheAgent(t *testing.T) {
 	m := newMachine(t, "launchctl")
 	manager, err := service.New("darwin")
 	require.NoError(t, err)
@@ -193,7 +193,7 @@ func TestLaunchdLife(t *testing.T) {
 }
 
 // Install retries if launchd refuses the agent because the old one is still ending.
-func TestLaunchdIsAskedAgain(t *testing.T) {
+func TestInstallRetriesIfLaunchdRefuses(t *testing.T) {
 	m := newMachine(t)
 	m.tool("launchctl", `[ "$1" = bootstrap ] && [ ! -e "$0.ended" ] && { : >"$0.ended"; echo 'Bootstrap failed: 5: Input/output error'; exit 5; }; exit 0`)
 	manager, err := service.New("darwin")
@@ -204,7 +204,7 @@ func TestLaunchdIsAskedAgain(t *testing.T) {
 }
 
 // The property list contains the words of the command, with special characters escaped.
-func TestLaunchdTakesTheAgent(t *testing.T) {
+func TestLaunchdAcceptsTheAgent(t *testing.T) {
 	m := newMachine(t, "launchctl")
 	manager, err := service.New("darwin")
 	require.NoError(t, err)
@@ -237,7 +237,7 @@ func TestLaunchdTakesTheAgent(t *testing.T) {
 	}
 }
 
-func TestNoServiceElsewhere(t *testing.T) {
+func TestOtherSystemsHaveNoService(t *testing.T) {
 	_, err := service.New("plan9")
 	require.ErrorContains(t, err, "nod up")
 }

@@ -15,7 +15,7 @@ import (
 
 // The reply to a send has the message as it was sent, even if the message is edited
 // before the reply arrives.
-func TestAReplyIsOfTheMessageAsItWasSent(t *testing.T) {
+func TestASendReturnsTheMessageAsItWasSent(t *testing.T) {
 	s := telegramtest.New("777:token")
 	defer s.Close()
 	s.Start(1)
