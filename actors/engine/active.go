@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -116,22 +115,14 @@ func (e *base) storeActivities(ctx context.Context) {
 // storeActivity stores a session's last activity, unless a later one is stored already. It
 // only logs a failure.
 func (e *base) storeActivity(ctx context.Context, s schemas.Session) {
-	for {
-		var was schemas.Session
-		key := activeKey(s.Agent, s.SessionID)
-		revision, err := e.store.Presence.Get(ctx, key, &was)
-		if err == nil && was.ActiveAt.After(s.ActiveAt) {
-			return
+	_, _, err := bus.Change(ctx, e.store.Presence, activeKey(s.Agent, s.SessionID), func(stored *schemas.Session, _ bool) (bus.Edit, error) {
+		if stored.ActiveAt.After(s.ActiveAt) {
+			return bus.Edit{}, nil
 		}
-		if err == nil || errors.Is(err, bus.ErrNotFound) {
-			_, err = e.store.Presence.Put(ctx, key, s, revision, activeKept)
-		}
-		if errors.Is(err, bus.ErrMoved) {
-			continue
-		}
-		if err != nil {
-			e.Log.Info("engine: the activity of a session was not stored; a later request will store it", "session", s.SessionID, "error", err)
-		}
-		return
+		*stored = s
+		return bus.Edit{Store: true, Kept: activeKept}, nil
+	})
+	if err != nil {
+		e.Log.Info("engine: the activity of a session was not stored; a later request will store it", "session", s.SessionID, "error", err)
 	}
 }

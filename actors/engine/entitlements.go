@@ -47,12 +47,19 @@ func (e *holdings) requireSession(ctx context.Context, agent, session, user stri
 	return s, nil
 }
 
-// putSession writes v under a key of the sessions bucket if the key is still at revision. kept
-// is how long the broker keeps the value. putSession returns the new revision, or
-// bus.ErrMoved.
-func (e *holdings) putSession(ctx context.Context, key string, v any, revision uint64, kept time.Duration) (uint64, error) {
-	defer e.sessionCache.forget(key)
-	return e.store.Sessions.Put(ctx, key, v, revision, kept)
+// storeSession changes a stored session by edit; see bus.Change. If the session is not stored
+// yet, edit gets a new one. storeSession returns the session with its revision.
+func (e *holdings) storeSession(ctx context.Context, id string, edit func(*schemas.Session) (bus.Edit, error)) (schemas.Session, error) {
+	defer e.sessionCache.forget(sessionKey(id))
+	s, revision, err := bus.Change(ctx, e.store.Sessions, sessionKey(id), func(s *schemas.Session, found bool) (bus.Edit, error) {
+		if !found {
+			*s = schemas.Session{Type: schemas.TypeSession, SessionID: id, CreatedAt: e.clock.now()}
+		}
+		s.Revision = 0
+		return edit(s)
+	})
+	s.Revision = revision
+	return s, err
 }
 
 // entitlements holds the permissions and standing answers that apply to a session: those of

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -145,27 +144,21 @@ func (e *admin) changeFreezes(ctx context.Context, connector string, b *schemas.
 // freeze.
 func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (schemas.FreezeState, error) {
 	same := func(old schemas.Freeze) bool { return old.Agent == z.Agent && old.SessionID == z.SessionID }
-	for {
-		var f schemas.FreezeState
-		revision, err := e.store.Settings.Get(ctx, frozenKey, &f)
-		if err != nil && !errors.Is(err, bus.ErrNotFound) {
-			return f, err
-		}
+	f, revision, err := bus.Change(ctx, e.store.Settings, frozenKey, func(f *schemas.FreezeState, _ bool) (bus.Edit, error) {
 		f.Type = schemas.TypeFreezeState
 		before := len(f.Freezes)
 		all := thaw && z.Agent == "" && z.SessionID == ""
 		f.Freezes = slices.DeleteFunc(f.Freezes, func(old schemas.Freeze) bool { return all || same(old) })
 		switch {
 		case thaw && len(f.Freezes) == before:
-			return f, schemas.Errorf(schemas.CodeNotFound, "there is no such freeze")
+			return bus.Edit{}, schemas.Errorf(schemas.CodeNotFound, "there is no such freeze")
 		case !thaw:
 			f.Freezes = append(f.Freezes, z)
 		}
-		f.Revision, err = e.store.Settings.Put(ctx, frozenKey, f, revision, 0)
-		if !errors.Is(err, bus.ErrMoved) {
-			return f, err
-		}
-	}
+		return bus.Edit{Store: true}, nil
+	})
+	f.Revision = revision
+	return f, err
 }
 
 // freezeDenial returns the decision about a request that a freeze covers.

@@ -41,54 +41,40 @@ func (e *admin) pair(ctx context.Context, c *caller, request *schemas.Pairing) (
 
 // openPairing opens a pairing on a connector, and replaces an older pairing there.
 func (e *admin) openPairing(ctx context.Context, p *schemas.Pairing) (schemas.Pairing, error) {
-	for {
-		var old schemas.Pairing
-		revision, err := e.store.Settings.Get(ctx, pairingKey(p.Connector), &old)
-		if err != nil && !errors.Is(err, bus.ErrNotFound) {
-			return old, err
-		}
-		open := schemas.Pairing{
+	open, _, err := bus.Change(ctx, e.store.Settings, pairingKey(p.Connector), func(stored *schemas.Pairing, _ bool) (bus.Edit, error) {
+		*stored = schemas.Pairing{
 			Type: schemas.TypePairing, Connector: p.Connector,
 			CodeHash: schemas.HashCode(p.Code), Until: e.clock.now().Add(pairingKept),
 		}
-		_, err = e.store.Settings.Put(ctx, pairingKey(p.Connector), open, revision, pairingKept)
-		if !errors.Is(err, bus.ErrMoved) {
-			return open, err
-		}
-	}
+		return bus.Edit{Store: true, Kept: pairingKept}, nil
+	})
+	return open, err
 }
 
 // claimPairing claims a pairing for the person who has sent its code. A second person who
 // sends the same code gets NOT_FOUND.
 func (e *admin) claimPairing(ctx context.Context, connector string, claim *schemas.Pairing) (schemas.Pairing, error) {
 	none := schemas.Errorf(schemas.CodeNotFound, "no pairing waits for that code: ask for one with `nod pair %s`", connector)
-	for {
-		var open schemas.Pairing
-		revision, err := e.store.Settings.Get(ctx, pairingKey(connector), &open)
-		if errors.Is(err, bus.ErrNotFound) {
-			return open, none
+	right := false
+	open, _, err := bus.Change(ctx, e.store.Settings, pairingKey(connector), func(open *schemas.Pairing, found bool) (bus.Edit, error) {
+		if !found {
+			return bus.Edit{}, none
 		}
-		if err != nil {
-			return open, err
-		}
-		right := subtle.ConstantTimeCompare([]byte(open.CodeHash), []byte(schemas.HashCode(claim.Code))) == 1
+		right = subtle.ConstantTimeCompare([]byte(open.CodeHash), []byte(schemas.HashCode(claim.Code))) == 1
 		switch {
 		case right && open.From != nil && open.From.UserID == claim.From.UserID:
-			return open, nil // the channel has delivered the person's code twice
+			return bus.Edit{}, nil // the channel has delivered the person's code twice
 		case open.From != nil || open.Tries >= wrongCodes || !e.clock.now().Before(open.Until):
-			return open, none
+			return bus.Edit{}, none
 		case right:
 			open.From = claim.From
 		default:
 			open.Tries++
 		}
-		_, err = e.store.Settings.Put(ctx, pairingKey(connector), open, revision, open.Until.Sub(e.clock.now()).Round(time.Second)+time.Second)
-		if errors.Is(err, bus.ErrMoved) {
-			continue
-		}
-		if err == nil && !right {
-			err = none
-		}
-		return open, err
+		return bus.Edit{Store: true, Kept: open.Until.Sub(e.clock.now()).Round(time.Second) + time.Second}, nil
+	})
+	if err == nil && !right {
+		err = none
 	}
+	return open, err
 }

@@ -26,16 +26,10 @@ func (e *connectors) presence(ctx context.Context, c *caller, p *schemas.Presenc
 		}
 	}
 	mine := schemas.Lock{Type: schemas.TypeLock, Granted: true, Holder: approver.Name, ClientID: p.ClientID, Kind: p.Kind}
-	for {
-		held, err := e.updateLock(ctx, p, mine)
-		if errors.Is(err, bus.ErrMoved) {
-			continue
-		}
-		if err != nil {
-			return schemas.Lock{}, err
-		}
-		return held, nil
+	if err := e.renewClient(ctx, p, mine); err != nil {
+		return schemas.Lock{}, err
 	}
+	return e.updateLock(ctx, p, mine)
 }
 
 // mayLock returns FORBIDDEN if the settings do not let a person decide any request of the
@@ -81,49 +75,41 @@ func (s *askState) approverPresent() bool {
 	return i >= 0 && mayDecide(&people[i], s.agent, &s.request, s.verdict.Risk)
 }
 
-// updateLock renews or ends the client's lease, applies the operation in p to the lock, and
-// returns the lock. If it returns ErrMoved, the caller must call it again.
+// updateLock applies the operation in p to the lock, and returns the lock.
 func (e *connectors) updateLock(ctx context.Context, p *schemas.Presence, mine schemas.Lock) (schemas.Lock, error) {
-	if err := e.renewClient(ctx, p, mine); err != nil {
-		return mine, err
-	}
-	var held schemas.Lock
-	revision, err := e.store.Presence.Get(ctx, lockKey(p.SessionID), &held)
-	free := errors.Is(err, bus.ErrNotFound)
-	if err != nil && !free {
-		return mine, err
-	}
 	defer e.lockCache.forget(lockKey(p.SessionID))
-	ours := !free && held.ClientID == p.ClientID && held.Holder == mine.Holder
-	switch {
-	case ours && (p.Op == schemas.PresenceUnlock || p.Op == schemas.PresenceLeave):
-		return schemas.Lock{Type: schemas.TypeLock}, e.store.Presence.Remove(ctx, lockKey(p.SessionID), revision)
-	case ours && p.Op != schemas.PresenceJoin, free && p.Op == schemas.PresenceLock:
-		mine.LeaseUntil = e.clock.now().Add(e.Lease)
-		_, err = e.store.Presence.Put(ctx, lockKey(p.SessionID), mine, revision, e.Lease)
-		return mine, err
-	case free:
-		return schemas.Lock{Type: schemas.TypeLock}, nil
+	lock, _, err := bus.Change(ctx, e.store.Presence, lockKey(p.SessionID), func(lock *schemas.Lock, found bool) (bus.Edit, error) {
+		ours := found && lock.ClientID == p.ClientID && lock.Holder == mine.Holder
+		switch {
+		case ours && (p.Op == schemas.PresenceUnlock || p.Op == schemas.PresenceLeave):
+			*lock = schemas.Lock{Type: schemas.TypeLock}
+			return bus.Edit{Remove: true}, nil
+		case ours && p.Op != schemas.PresenceJoin, !found && p.Op == schemas.PresenceLock:
+			*lock = mine
+			lock.LeaseUntil = e.clock.now().Add(e.Lease)
+			return bus.Edit{Store: true, Kept: e.Lease}, nil
+		case !found:
+			*lock = schemas.Lock{Type: schemas.TypeLock}
+		default:
+			lock.Granted = ours
+		}
+		return bus.Edit{}, nil
+	})
+	if err != nil {
+		return schemas.Lock{}, err
 	}
-	held.Granted = ours
-	return held, nil
+	return lock, nil
 }
 
 // renewClient renews or ends the client's lease.
 func (e *connectors) renewClient(ctx context.Context, p *schemas.Presence, mine schemas.Lock) error {
-	key := clientKey(p.SessionID, p.ClientID)
-	var was schemas.Lock
-	revision, err := e.store.Presence.Get(ctx, key, &was)
-	if err != nil && !errors.Is(err, bus.ErrNotFound) {
-		return err
-	}
-	if p.Op == schemas.PresenceLeave {
-		if err != nil {
-			return nil
+	_, _, err := bus.Change(ctx, e.store.Presence, clientKey(p.SessionID, p.ClientID), func(lease *schemas.Lock, _ bool) (bus.Edit, error) {
+		if p.Op == schemas.PresenceLeave {
+			return bus.Edit{Remove: true}, nil
 		}
-		return e.store.Presence.Remove(ctx, key, revision)
-	}
-	mine.Granted, mine.LeaseUntil = false, e.clock.now().Add(e.Lease)
-	_, err = e.store.Presence.Put(ctx, key, mine, revision, e.Lease)
+		*lease = mine
+		lease.Granted, lease.LeaseUntil = false, e.clock.now().Add(e.Lease)
+		return bus.Edit{Store: true, Kept: e.Lease}, nil
+	})
 	return err
 }

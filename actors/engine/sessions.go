@@ -25,27 +25,24 @@ func sessionKey(session string) string { return "session." + session }
 // claimSession gives it to this agent. If the session has no user, it gets the given user, who
 // may be empty. At most once a day claimSession stores the time at which the session was used.
 func (e *holdings) claimSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
-	for {
-		now := e.clock.now()
-		known, err := e.sessionCache.renew(ctx, sessionKey(session))
-		s := known.value
-		switch {
-		case errors.Is(err, bus.ErrNotFound):
-			s = schemas.Session{Type: schemas.TypeSession, SessionID: session, CreatedAt: now}
-		case err != nil:
-			return s, err
-		case s.Agent != "" && s.Agent != agent, s.Agent == agent && now.Sub(s.ActiveAt) < sessionFresh && !lacksUser(&s, user):
-			return s, nil
+	claimed := func(s *schemas.Session) bool {
+		fresh := s.Agent == agent && e.clock.now().Sub(s.ActiveAt) < sessionFresh && !lacksUser(s, user)
+		return s.Agent != "" && s.Agent != agent || fresh
+	}
+	known, err := e.sessionCache.renew(ctx, sessionKey(session))
+	if err != nil && !errors.Is(err, bus.ErrNotFound) || err == nil && claimed(&known.value) {
+		return known.value, err
+	}
+	return e.storeSession(ctx, session, func(s *schemas.Session) (bus.Edit, error) {
+		if claimed(s) {
+			return bus.Edit{}, nil
 		}
-		s.Agent, s.ActiveAt, s.Revision = agent, now, 0
-		if lacksUser(&s, user) {
+		s.Agent, s.ActiveAt = agent, e.clock.now()
+		if lacksUser(s, user) {
 			s.User = user
 		}
-		_, err = e.putSession(ctx, sessionKey(session), s, known.revision, sessionKept)
-		if !errors.Is(err, bus.ErrMoved) {
-			return s, err
-		}
-	}
+		return bus.Edit{Store: true, Kept: sessionKept}, nil
+	})
 }
 
 func lacksUser(s *schemas.Session, user string) bool { return s.User == "" && user != "" }
@@ -75,34 +72,20 @@ func (e *holdings) ownSession(ctx context.Context, c *caller, q *schemas.Query) 
 // changeSession applies the owner's change to a session. It creates the session if no agent
 // has used it yet.
 func (e *admin) changeSession(ctx context.Context, c *caller, change *schemas.SessionChange) (schemas.Session, error) {
-	for {
-		var s schemas.Session
-		now := e.clock.now()
-		revision, err := e.store.Sessions.Get(ctx, sessionKey(change.SessionID), &s)
-		if errors.Is(err, bus.ErrNotFound) {
-			s = schemas.Session{Type: schemas.TypeSession, SessionID: change.SessionID, CreatedAt: now}
-		} else if err != nil {
-			return schemas.Session{}, err
-		}
-		if err := applyChange(&s, change); err != nil {
-			return schemas.Session{}, err
-		}
-		s.ActiveAt = now
-		s.Revision, err = e.holdings.putSession(ctx, sessionKey(change.SessionID), s, revision, sessionKept)
-		if errors.Is(err, bus.ErrMoved) {
-			continue
-		}
-		if err != nil {
-			return schemas.Session{}, err
-		}
-		_, _, err = e.store.Log.Append(ctx, "session:"+change.SessionID+":"+bus.NewID(), schemas.LogEntry{
-			Type: schemas.TypeLogEntry, At: now, Kind: schemas.LogSession, SessionID: change.SessionID, Actor: c.name,
-		})
-		if err != nil {
-			return schemas.Session{}, err
-		}
-		return s, nil
+	s, err := e.holdings.storeSession(ctx, change.SessionID, func(s *schemas.Session) (bus.Edit, error) {
+		s.ActiveAt = e.clock.now()
+		return bus.Edit{Store: true, Kept: sessionKept}, applyChange(s, change)
+	})
+	if err != nil {
+		return schemas.Session{}, err
 	}
+	_, _, err = e.store.Log.Append(ctx, "session:"+change.SessionID+":"+bus.NewID(), schemas.LogEntry{
+		Type: schemas.TypeLogEntry, At: s.ActiveAt, Kind: schemas.LogSession, SessionID: change.SessionID, Actor: c.name,
+	})
+	if err != nil {
+		return schemas.Session{}, err
+	}
+	return s, nil
 }
 
 // applyChange applies the owner's change to s.

@@ -54,25 +54,39 @@ func (e *connectors) shown(ctx context.Context, c *caller, s *schemas.Shown) (sc
 
 // readShown returns the entry under key, or an empty one.
 func (e *connectors) readShown(ctx context.Context, key string, query *schemas.Shown) (schemas.Shown, error) {
-	var stored schemas.Shown
-	revision, err := e.store.Shown.Get(ctx, key, &stored)
-	if errors.Is(err, bus.ErrNotFound) {
-		stored, err = schemas.Shown{
-			Type: schemas.TypeShown, Op: schemas.ShownGet,
-			Recipient: query.Recipient, SessionID: query.SessionID, PendingID: query.PendingID,
-		}, nil
+	return e.changeShown(ctx, key, query, func(*schemas.Shown) (bool, error) { return false, nil })
+}
+
+// changeShown changes the entry under key by edit; see bus.Change. If there is no entry yet,
+// edit gets an empty one for the query's recipient and request. If edit returns false, nothing
+// is stored.
+func (e *connectors) changeShown(ctx context.Context, key string, query *schemas.Shown, edit func(*schemas.Shown) (store bool, err error)) (schemas.Shown, error) {
+	s, revision, err := bus.Change(ctx, e.store.Shown, key, func(s *schemas.Shown, found bool) (bus.Edit, error) {
+		if !found {
+			*s = schemas.Shown{
+				Type: schemas.TypeShown, Op: schemas.ShownGet,
+				Recipient: query.Recipient, SessionID: query.SessionID, PendingID: query.PendingID,
+			}
+		}
+		s.Entry = 0
+		store, err := edit(s)
+		return bus.Edit{Store: store, Kept: shownKept(s)}, err
+	})
+	s.Entry = revision
+	return s, err
+}
+
+// shownKept returns how long the broker keeps an entry.
+func shownKept(s *schemas.Shown) time.Duration {
+	if s.Settled {
+		return settledFor
 	}
-	stored.Entry = revision
-	return stored, err
+	return shownFor
 }
 
 func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) (schemas.Shown, error) {
-	keep := shownFor
-	if s.Settled {
-		keep = settledFor
-	}
 	var err error
-	s.Entry, err = e.store.Shown.Put(ctx, key, s, s.Entry, keep)
+	s.Entry, err = e.store.Shown.Put(ctx, key, s, s.Entry, shownKept(&s))
 	return s, err
 }
 
@@ -86,38 +100,30 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 	if s.Claim == nil {
 		return *s, errNoClaim
 	}
-	for {
-		stored, err := e.readShown(ctx, key, s)
-		if err != nil {
-			return stored, err
-		}
+	return e.changeShown(ctx, key, s, func(stored *schemas.Shown) (bool, error) {
 		now := e.clock.now()
 		if held := stored.Claim; held != nil && (held.Try == s.Claim.Try || held.Worker != s.Claim.Worker && now.Before(held.Until)) {
-			return stored, nil
+			return false, nil
 		}
 		mayBeThere := stored.Repeat || stored.Claim != nil && stored.Revision == 0
-		next := stored
-		next.Op, next.Claim, next.Repeat = schemas.ShownSet, nil, mayBeThere
+		stored.Op, stored.Claim, stored.Repeat = schemas.ShownSet, nil, mayBeThere
 		message := stored.Ref != "" || len(stored.Also) > 0
 		if stored.Revision >= s.Revision || stored.Settled && (!s.Settled || !message) {
-			return next, nil // a shown outcome is claimed only for a newer version, such as one with an aftermath
+			return false, nil // a shown outcome is claimed only for a newer version, such as one with an aftermath
 		}
 		if !s.Settled && stored.Revision == 0 {
 			open, err := e.isPending(ctx, schemas.Key(s.SessionID, s.PendingID))
 			if err != nil || !open { // the request has ended, and the version with its outcome follows
-				return next, err
+				return false, err
 			}
 		}
 		if s.Settled && stored.Revision == 0 && !mayBeThere { // nothing was sent, so there is no message to change; a prompt that is still in the queue finds the entry settled
-			next.Settled, next.Revision = true, s.Revision
+			stored.Settled, stored.Revision = true, s.Revision
 		} else {
-			next.Claim = &schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.AckWait)}
+			stored.Claim = &schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.AckWait)}
 		}
-		next, err = e.putShown(ctx, key, next)
-		if !errors.Is(err, bus.ErrMoved) {
-			return next, err
-		}
-	}
+		return true, nil
+	})
 }
 
 // renewShown extends the claim of a try that is still sending. If the entry no longer has this
@@ -126,17 +132,13 @@ func (e *connectors) renewShown(ctx context.Context, key string, s *schemas.Show
 	if s.Claim == nil {
 		return *s, errNoClaim
 	}
-	for {
-		stored, err := e.readShown(ctx, key, s)
-		if err != nil || stored.Claim == nil || stored.Claim.Try != s.Claim.Try {
-			return stored, err
+	return e.changeShown(ctx, key, s, func(stored *schemas.Shown) (bool, error) {
+		if stored.Claim == nil || stored.Claim.Try != s.Claim.Try {
+			return false, nil
 		}
 		stored.Op, stored.Claim.Until = schemas.ShownSet, e.clock.now().Add(e.AckWait)
-		stored, err = e.putShown(ctx, key, stored)
-		if !errors.Is(err, bus.ErrMoved) {
-			return stored, err
-		}
-	}
+		return true, nil
+	})
 }
 
 // isPending reports whether a request is undecided.

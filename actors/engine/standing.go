@@ -111,29 +111,26 @@ func (e *holdings) readAnswer(ctx context.Context, owner, id string) (*standingE
 // nothing is written. After a conflict, it is called again with the newer answer.
 func (e *holdings) changeAnswer(ctx context.Context, owner, id string, change func(*schemas.StandingAnswer) bool) (schemas.StandingAnswer, error) {
 	key := standingKey(owner, id)
-	for {
-		var page schemas.Grants
-		revision, err := e.store.Sessions.Get(ctx, key, &page)
-		if err != nil && !errors.Is(err, bus.ErrNotFound) {
-			return schemas.StandingAnswer{}, err
-		}
-		var g schemas.StandingAnswer
+	var g schemas.StandingAnswer
+	changed := false
+	_, revision, err := bus.Change(ctx, e.store.Sessions, key, func(page *schemas.Grants, _ bool) (bus.Edit, error) {
+		g = schemas.StandingAnswer{}
 		if len(page.Grants) == 1 {
 			g = page.Grants[0]
 		}
-		if !change(&g) {
-			return g, nil
+		if changed = change(&g); !changed {
+			return bus.Edit{}, nil
 		}
-		page = schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}}
-		revision, err = e.store.Sessions.Put(ctx, key, page, revision, keptFor(&g, e.clock.now()))
-		if err == nil {
-			e.standing.stored(owner, id, &standingEntry{g, key, revision}, revision, e.clock.now())
-			return g, nil
-		}
-		if !errors.Is(err, bus.ErrMoved) {
-			return g, fmt.Errorf("store the standing answer %s: %w", id, err)
-		}
+		*page = schemas.Grants{Type: schemas.TypeGrants, Grants: []schemas.StandingAnswer{g}}
+		return bus.Edit{Store: true, Kept: keptFor(&g, e.clock.now())}, nil
+	})
+	if err != nil {
+		return g, fmt.Errorf("store the standing answer %s: %w", id, err)
 	}
+	if changed {
+		e.standing.stored(owner, id, &standingEntry{g, key, revision}, revision, e.clock.now())
+	}
+	return g, nil
 }
 
 // keptFor returns how long the broker keeps an answer; 0 means without limit.

@@ -15,40 +15,26 @@ func (e *connectors) register(ctx context.Context, c *caller, r *schemas.Registe
 	until := e.clock.now().Add(e.Lease)
 	worker := schemas.Registered{Type: schemas.TypeRegistered, LeaseUntil: until}
 	key := "worker." + connector + "." + r.WorkerID
-	for {
-		var was schemas.Registered
-		revision, err := e.store.Presence.Get(ctx, key, &was)
-		missing := errors.Is(err, bus.ErrNotFound)
-		switch {
-		case err != nil && !missing:
-			return schemas.Registered{}, err
-		case r.Leave && missing:
-			return worker, nil
-		case r.Leave:
-			err = e.store.Presence.Remove(ctx, key, revision)
-		default:
-			if err := e.servePrompts(ctx, connector, missing); err != nil {
-				return schemas.Registered{}, err
-			}
-			_, err = e.store.Presence.Put(ctx, key, worker, revision, e.Lease)
+	_, _, err := bus.Change(ctx, e.store.Presence, key, func(stored *schemas.Registered, found bool) (bus.Edit, error) {
+		if r.Leave {
+			return bus.Edit{Remove: true}, nil
 		}
-		if errors.Is(err, bus.ErrMoved) {
-			continue
-		}
-		if err != nil {
-			return schemas.Registered{}, err
-		}
-		return worker, nil
+		*stored = worker
+		return bus.Edit{Store: true, Kept: e.Lease}, e.servePrompts(ctx, connector, !found)
+	})
+	if err != nil {
+		return schemas.Registered{}, err
 	}
+	return worker, nil
 }
 
-// servePrompts creates the queue of a carrier's prompts if the worker is new (comes is true),
+// servePrompts creates the queue of a carrier's prompts if the worker is new,
 // or if the queue was lost. An inbox has no queue.
-func (e *connectors) servePrompts(ctx context.Context, connector string, comes bool) error {
+func (e *connectors) servePrompts(ctx context.Context, connector string, isNew bool) error {
 	switch {
 	case schemas.IsViewer(connector):
 		return nil
-	case comes:
+	case isNew:
 		return e.prompts.Serve(ctx, connector)
 	}
 	return e.prompts.Keep(ctx, connector)

@@ -158,7 +158,7 @@ func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)
 	ada := env.Agent("ada")
-	env.Timeout("S", 2*time.Second)
+	env.Timeout("S", 4*time.Second)
 	first := ada.Asks(rig.Deploy("S", "first"))
 	env.Timeout("S", time.Hour)
 	second := ada.Asks(rig.Deploy("S", "second"))
@@ -176,7 +176,7 @@ func TestEachCallOfAQuestionHasItsOwnDeadline(t *testing.T) {
 	// A call that was asked later with a shorter timeout ends first.
 	env.Timeout("T", time.Hour)
 	third := ada.Asks(rig.Deploy("T", "third"))
-	env.Timeout("T", 2*time.Second)
+	env.Timeout("T", 4*time.Second)
 	fourth := ada.Asks(rig.Deploy("T", "fourth"))
 	fourth.Ends(schemas.TimedOut)
 	env.Ann().Allows(third)
