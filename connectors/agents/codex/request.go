@@ -41,7 +41,7 @@ func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.items[itemKey(params, text(it["id"]))] = item{turn: text(params["turnId"]), changes: it["changes"]}
+	agents.PutBounded(s.items, itemKey(params, text(it["id"])), item{turn: text(params["turnId"]), changes: it["changes"]})
 }
 
 // itemCompleted forgets a completed item and withdraws its pending approval requests.
