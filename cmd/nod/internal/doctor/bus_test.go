@@ -55,7 +55,7 @@ func TestChannels(t *testing.T) {
 		found := throughBus(t.Context(), options(dir))
 		says(t, found, OK, "it works")
 		says(t, found, OK, "Ann may answer on telegram")
-		says(t, found, Note, "requests of high risk or above take a second device")
+		says(t, found, Note, "requests of high risk or above need a second device")
 		assert.True(t, Healthy(found), "%+v", found)
 
 		require.NoError(t, os.WriteFile(token, []byte("123:WRONG\n"), 0o600))
