@@ -91,3 +91,40 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	reads(after, "of three")
 	reads(before, "opened before")
 }
+
+// A store can be opened without a change to the server, for programs that only look.
+func TestAnExistingStoreStaysAsItIs(t *testing.T) {
+	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Log: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	conn, err := bus.Connect(t.Context(), bus.Options{URL: s.URL(), Name: "doctor", Inbox: "_INBOX.doctor", Log: quiet()})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	nc, err := nats.Connect(s.URL())
+	require.NoError(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+
+	_, err = bus.OpenExistingStore(t.Context(), conn)
+	requireOneLine(t, err, "KV_pending_permissions", "does not exist")
+	account, err := js.AccountInfo(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, account.Streams, "no store was made")
+
+	_, err = bus.OpenStore(t.Context(), conn, 1)
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), buckets[0])
+	require.NoError(t, err)
+	config := stream.CachedInfo().Config
+	config.AllowDirect = false
+	_, err = js.UpdateStream(t.Context(), config)
+	require.NoError(t, err)
+	store, err := bus.OpenExistingStore(t.Context(), conn)
+	require.NoError(t, err)
+	_, err = store.Presence.LiveKeys(t.Context(), "worker.telegram.*")
+	require.NoError(t, err)
+	stream, err = js.Stream(t.Context(), buckets[0])
+	require.NoError(t, err)
+	require.False(t, stream.CachedInfo().Config.AllowDirect, "its read mode stays too")
+}

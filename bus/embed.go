@@ -80,12 +80,12 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	}
 	if o.Prepare != nil {
 		if o.Users, err = o.Prepare(ctx); err != nil {
-			return nil, errors.Join(err, lock.release())
+			return nil, JoinErrors(err, lock.release())
 		}
 	}
 	ns, err := startEmbedded(ctx, o)
 	if err != nil {
-		return nil, errors.Join(err, lock.release())
+		return nil, JoinErrors(err, lock.release())
 	}
 	s := &Server{nats: ns, url: dialURL(ns.Addr().(*net.TCPAddr)), lock: lock, dir: o.DataDir}
 	// The garbage collector closes and frees a lock without references. This goroutine
@@ -96,7 +96,7 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	}()
 	run := Run{URL: s.url, PID: os.Getpid(), Started: time.Now().UTC(), Version: o.Version}
 	if err := run.write(o.DataDir); err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, JoinErrors(err, s.Close())
 	}
 	return s, nil
 }
@@ -230,5 +230,5 @@ func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 func (s *Server) Close() error {
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()
-	return errors.Join(removeRun(s.dir), s.lock.release())
+	return JoinErrors(removeRun(s.dir), s.lock.release())
 }

@@ -131,6 +131,7 @@ func TestEmbedRefusesWithOneLine(t *testing.T) {
 		"a host of others":       {t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Host: "192.0.2.1"}, []string{"listen", "192.0.2.1"}},
 		"a broken key": {t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Users: []roles.User{{ID: asAda, PublicKey: "UX"}}},
 			[]string{"configure"}},
+		"a failing stop":        {t.Context(), bus.EmbedOptions{DataDir: withoutRunFile(t)}, []string{"cannot be used", "remove run.json"}},
 		"a caller that is gone": {ended, bus.EmbedOptions{DataDir: t.TempDir()}, []string{"canceled"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,6 +154,14 @@ func TestEmbedRefusesWithOneLine(t *testing.T) {
 		require.Error(t, err)
 		require.NoError(t, embed(t, bus.EmbedOptions{DataDir: dir}).Close())
 	})
+}
+
+// withoutRunFile returns a data directory in which the run file can be neither written nor
+// removed.
+func withoutRunFile(t *testing.T) string {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "run.json", "x"), 0o700))
+	return dir
 }
 
 // The server's log quotes input that the server cannot parse, which may contain a payload.

@@ -42,7 +42,7 @@ func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 	if replicas <= 1 {
 		config.PersistMode = jetstream.AsyncPersistMode // a crash may lose prompts; the sweep sends them again
 	}
-	stream, err := c.stream(ctx, config)
+	stream, err := c.stream(ctx, config, c.js.CreateStream)
 	if err != nil {
 		return nil, err
 	}

@@ -31,13 +31,30 @@ type Store struct {
 // Existing stores keep their replicas and limits; only their direct reads are switched on
 // or off (see allowDirect). It waits, as long as ctx allows, for JetStream to be ready.
 func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
+	return openStore(ctx, c, replicas, c.js.CreateStream, (*kvStream).allowDirect)
+}
+
+// OpenExistingStore opens the stores as they are, and changes nothing. It returns an error if
+// a store is missing.
+func OpenExistingStore(ctx context.Context, c *Conn) (*Store, error) {
+	missing := func(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) { return nil, errNoStore }
+	leave := func(*kvStream, context.Context) error { return nil }
+	return openStore(ctx, c, 1, missing, leave)
+}
+
+var errNoStore = errors.New("it does not exist: an engine makes it when it starts")
+
+// createStream makes a stream that is missing.
+type createStream func(context.Context, jetstream.StreamConfig) (jetstream.Stream, error)
+
+func openStore(ctx context.Context, c *Conn, replicas int, create createStream, setReads func(*kvStream, context.Context) error) (*Store, error) {
 	s := &Store{conn: c}
 	open := func(config jetstream.StreamConfig, prefix string) (*kvStream, error) {
 		config.Replicas = replicas
 		if replicas > 1 {
 			config.PersistMode = jetstream.DefaultPersistMode // asynchronous persistence needs a single replica
 		}
-		stream, err := c.stream(ctx, config)
+		stream, err := c.stream(ctx, config, create)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +62,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	}
 	records, err := open(recordsConfig(replicas), recordPrefix)
 	if err == nil {
-		err = records.allowDirect(ctx)
+		err = setReads(records, ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -67,7 +84,7 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	} {
 		k, err := open(bucketConfig(b.name, b.async, replicas), "$KV."+b.name+".")
 		if err == nil {
-			err = k.allowDirect(ctx)
+			err = setReads(k, ctx)
 		}
 		if err != nil {
 			return nil, err
@@ -77,14 +94,14 @@ func OpenStore(ctx context.Context, c *Conn, replicas int) (*Store, error) {
 	return s, nil
 }
 
-// stream opens a stream, and makes it if it is missing. As long as ctx allows, it waits for
-// another engine that is making the stream, or for the election of a leader.
-func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
+// stream opens a stream, and calls create if it is missing. As long as ctx allows, it waits
+// for another engine that is making the stream, or for the election of a leader.
+func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create createStream) (jetstream.Stream, error) {
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)
 		stream, err := c.js.Stream(hop, config.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			stream, err = c.js.CreateStream(hop, config)
+			stream, err = create(hop, config)
 		}
 		cancel()
 		switch {
@@ -93,7 +110,7 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig) (jetst
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine has just made it
 		case apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabled, apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 			return nil, fmt.Errorf("open the store %s: JetStream is off for this account on the NATS server: enable it in its configuration", config.Name)
-		case isPermanent(err) || apiCode(err) == codeNoReplicas:
+		case errors.Is(err, errNoStore), isPermanent(err), apiCode(err) == codeNoReplicas:
 			return nil, fmt.Errorf("open the store %s: %w", config.Name, err)
 		}
 		if pause(ctx, try) != nil {

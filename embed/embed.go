@@ -6,7 +6,6 @@ package embed
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -88,7 +87,7 @@ func Start(ctx context.Context, o Options) (*Nod, error) {
 	o.Version = cmp.Or(o.Version, "0.0.0")
 	n := &Nod{opts: o}
 	if err := n.start(ctx); err != nil {
-		return nil, errors.Join(err, n.Stop(ctx))
+		return nil, bus.JoinErrors(err, n.Stop(ctx))
 	}
 	return n, nil
 }
@@ -286,5 +285,5 @@ func (n *Nod) Stop(ctx context.Context) error {
 	if n.server != nil {
 		errs = append(errs, n.server.Close())
 	}
-	return errors.Join(errs...)
+	return bus.JoinErrors(errs...)
 }

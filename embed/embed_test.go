@@ -2,7 +2,11 @@ package embed_test
 
 import (
 	"context"
+	"log/slog"
+	"os"
 	"os/user"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,3 +65,33 @@ func call(tool, input string) schemas.Request {
 		ActionType: schemas.ActionOther, ActionDetails: []byte(input),
 	}
 }
+
+// A start that fails, and whose parts then cannot be stopped, returns one line about both.
+func TestAFailingStartHasOneLine(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "run.json")
+	log := onLog(func(text string) {
+		if strings.Contains(text, "Initiating Shutdown") { // from now on the run file cannot be removed
+			require.NoError(t, os.Remove(run))
+			require.NoError(t, os.MkdirAll(filepath.Join(run, "x"), 0o700))
+		}
+	})
+	_, err := embed.Start(t.Context(), embed.Options{DataDir: dir, Settings: []byte(`{"x": 1}`), Log: slog.New(log)})
+	require.ErrorContains(t, err, "x: is not known here")
+	require.ErrorContains(t, err, "remove run.json")
+	require.NotContains(t, err.Error(), "\n")
+}
+
+// onLog is a log that calls a function with each message.
+type onLog func(string)
+
+func (onLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l onLog) Handle(_ context.Context, r slog.Record) error {
+	l(r.Message)
+	return nil
+}
+
+func (l onLog) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+func (l onLog) WithGroup(string) slog.Handler { return l }

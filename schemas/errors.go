@@ -46,14 +46,22 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && t.Message == ""
 }
 
-// ErrorDetails are the details of an error CONFLICT or STALE: the decision that is stored.
+// ErrorDetails are the details of an error. Decision is the stored decision, in a CONFLICT or
+// STALE. CodeWord is true in the FORBIDDEN of a thaw that lacks the right code word.
 type ErrorDetails struct {
 	Decision *Decision `json:"decision,omitempty"`
+	CodeWord bool      `json:"code_word,omitempty"`
 }
 
 // WithDecision sets e's details to the stored decision d, and returns e.
 func (e *Error) WithDecision(d *Decision) *Error {
 	e.Details, _ = Encode(ErrorDetails{Decision: d}) // a Decision always encodes
+	return e
+}
+
+// WithCodeWord sets e's details to say that the right code word is missing, and returns e.
+func (e *Error) WithCodeWord() *Error {
+	e.Details, _ = Encode(ErrorDetails{CodeWord: true}) // always encodes
 	return e
 }
 

@@ -5,7 +5,9 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/nodbus/nod/bus"
@@ -143,9 +145,20 @@ func (d *Desk) Session(ctx context.Context, id string) (schemas.Session, error) 
 	return s, err
 }
 
-// Show returns one request, pending or decided, by its id or a unique prefix of it;
-// NOT_FOUND if there is none. The returned page has the broker's time.
+// Show returns one request by its session and its whole id; see people.Desk.
 func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
+	p, page, err := d.Find(ctx, session, id)
+	ambiguous := errors.Is(err, &schemas.Error{Code: schemas.CodeValidation}) && schemas.ValidID(id)
+	longer := err == nil && p.PendingID != id && strings.HasPrefix(p.PendingID, id)
+	if ambiguous || longer {
+		return schemas.Prompt{}, page, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", id)
+	}
+	return p, page, err
+}
+
+// Find is Show for a person who types the id: it also takes a prefix of the id that is unique
+// in the session, or among all requests if session is empty.
+func (d *Desk) Find(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
 	var page schemas.Page
 	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session, PendingID: id}
 	if err := d.conn.CallInto(ctx, schemas.QuerySubject(d.connector, schemas.QueryShow), q, &page); err != nil {

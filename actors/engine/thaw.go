@@ -39,7 +39,7 @@ func checkCodeWord(s *schemas.Settings, said string) error {
 	}
 	right, err := isCodeWord(c, said)
 	if err == nil && !right {
-		err = schemas.Errorf(schemas.CodeForbidden, "a thaw on this machine takes the code word")
+		err = schemas.Errorf(schemas.CodeForbidden, "a thaw on this machine takes the code word").WithCodeWord()
 	}
 	return err
 }

@@ -110,7 +110,7 @@ func (c *showCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	p, page, err := d.Show(ctx, c.Session, c.ID)
+	p, page, err := d.Find(ctx, c.Session, c.ID)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 		return err
 	}
 	defer done()
-	p, page, err := d.Show(ctx, session, id)
+	p, page, err := d.Find(ctx, session, id)
 	if err != nil {
 		return e.notRead(err, style.json)
 	}

@@ -86,8 +86,9 @@ type Desk interface {
 	Pending(ctx context.Context, q schemas.Query) ([]schemas.Prompt, error)
 
 	// Show returns one request that may be shown on this connector, pending or decided,
-	// by its session and its whole id. The page holds the broker's time. The error is
-	// NOT_FOUND for an unknown request, and also for a request of another connector.
+	// by its session and its whole id; for a call that has joined a question, it returns
+	// the question. The page holds the broker's time. The error is NOT_FOUND for an
+	// unknown request, and also for a request of another connector.
 	Show(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error)
 
 	// Hold reports that a client is present, takes the session's input lock for it, or

@@ -40,6 +40,28 @@ func TestACarrierSeesOnlyRequestsRoutedToIt(t *testing.T) {
 	env.Len(all, 2)
 }
 
+// A connector names a request by its whole id: the beginning of an id may be the id of another
+// request, which nod no longer keeps. Only a person who types an id may shorten it.
+func TestAConnectorNamesTheWholeID(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Agent("ada").Asks(rig.Deploy("S", "deploy-1"))
+	desk := env.Ann().Desk
+	p, _, err := desk.Find(env.Ctx, "S", "deploy")
+	env.NoError(err)
+	env.Equal("deploy-1", p.PendingID)
+	_, _, err = desk.Show(env.Ctx, "S", "deploy-1")
+	env.NoError(err)
+	_, _, err = desk.Show(env.Ctx, "S", "deploy")
+	env.Refusal(err, schemas.CodeNotFound)
+
+	env.Agent("ada").Asks(rig.Deploy("S", "deploy-2"))
+	_, _, err = desk.Find(env.Ctx, "S", "deploy")
+	env.Refusal(err, schemas.CodeValidation)
+	_, _, err = desk.Show(env.Ctx, "S", "deploy")
+	env.Refusal(err, schemas.CodeNotFound)
+}
+
 // Inboxes may read a session's state and activity; carriers may not.
 func TestACarrierMayNotReadSessions(t *testing.T) {
 	t.Parallel()

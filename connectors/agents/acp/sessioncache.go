@@ -59,12 +59,10 @@ func (c toolCall) merge(update map[string]json.RawMessage) toolCall {
 	}
 }
 
-// maxCached limits the entries of each map in a sessionCache. A full map is emptied. This
-// is safe: requests then lack labels and tool names, and a person is asked.
-const maxCached = 4096
-
 // sessionCache holds data from earlier messages that a permission request does not repeat:
-// tool calls, working directories and the agent's name. It is safe for concurrent use.
+// tool calls, working directories and the agent's name. Its maps are bounded: without an
+// entry, a request lacks its label or its tool's name, and a person is asked. It is safe for
+// concurrent use.
 type sessionCache struct {
 	mu       sync.Mutex
 	requests map[string]editorRequest // requests of the editor without a response, by id key (see idKey)
@@ -95,9 +93,9 @@ func (c *sessionCache) recordRequest(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.method != methodLoad && m.method != methodResume {
-		put(c.requests, m.key, editorRequest{m.method, dir})
+		agents.PutBounded(c.requests, m.key, editorRequest{m.method, dir})
 	} else if session != "" && dir != "" {
-		put(c.dirs, session, dir)
+		agents.PutBounded(c.dirs, session, dir)
 	}
 }
 
@@ -116,7 +114,7 @@ func (c *sessionCache) recordResponse(m message) {
 		info := object(result["agentInfo"])
 		c.agent = cmp.Or(text(info["title"]), text(info["name"]))
 	} else if session := text(result["sessionId"]); session != "" && was.dir != "" {
-		put(c.dirs, session, was.dir)
+		agents.PutBounded(c.dirs, session, was.dir)
 	}
 }
 
@@ -133,7 +131,7 @@ func (c *sessionCache) recordUpdate(m message) {
 		delete(c.calls, id)
 		return
 	}
-	put(c.calls, id, c.calls[id].merge(update))
+	agents.PutBounded(c.calls, id, c.calls[id].merge(update))
 }
 
 // toolCall returns what is stored about a tool call, merged with call, the tool call in a
@@ -150,11 +148,4 @@ func (c *sessionCache) session(id string) (dir, agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.dirs[id], c.agent
-}
-
-func put[K comparable, V any](m map[K]V, key K, value V) {
-	if len(m) >= maxCached {
-		clear(m)
-	}
-	m[key] = value
 }

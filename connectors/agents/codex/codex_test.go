@@ -142,6 +142,21 @@ func TestFileChanges(t *testing.T) {
 	assert.Equal(t, changes, r.reads(), "what a turn began is over with it")
 }
 
+// Without the thread's directory the settings of its project are unknown, so no rule decides
+// about its file changes.
+func TestFileChangesInAnUnknownProject(t *testing.T) {
+	r := newRig(t, codex.Options{})
+	elsewhere := strings.NewReplacer("thr-1", "thr-9")
+	r.says(elsewhere.Replace(begins))
+	r.reads()
+	r.says(elsewhere.Replace(changes))
+	p := r.asked()
+	r.answers <- nodtest.Allow()
+	assert.Equal(t, `{"id":7,"result":{"decision":"accept"}}`+"\n", r.heard())
+	assert.Equal(t, "codex_approval", p.Request.ToolName)
+	assert.Contains(t, string(p.Request.ActionDetails), "/p/a")
+}
+
 func TestEveryOtherLinePassesUnchanged(t *testing.T) {
 	r := newRig(t, codex.Options{})
 	for _, line := range []string{

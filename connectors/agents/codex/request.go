@@ -41,7 +41,7 @@ func (s *sidecar) itemStarted(params map[string]json.RawMessage) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.items[itemKey(params, text(it["id"]))] = item{turn: text(params["turnId"]), changes: it["changes"]}
+	agents.PutBounded(s.items, itemKey(params, text(it["id"])), item{turn: text(params["turnId"]), changes: it["changes"]})
 }
 
 // itemCompleted forgets a completed item and withdraws its pending approval requests.
@@ -96,6 +96,9 @@ func (s *sidecar) request(a *ask) (*schemas.Request, error) {
 	return r, command(a, r)
 }
 
+// unruledTool is the tool name of a request that no rule may allow.
+const unruledTool = "codex_approval"
+
 // command fills in r for an approval request for a command. If Codex asks for exactly one
 // command in a known project, r becomes a call of Bash, which rules may decide. Otherwise r
 // holds all fields of the approval request, under a tool name that no rule matches, so that a
@@ -109,7 +112,7 @@ func command(a *ask, r *schemas.Request) (err error) {
 		r.ActionDetails, err = schemas.Encode(map[string]string{"command": script(src), "cwd": cwd})
 		return err
 	}
-	r.Title, r.ToolName, r.ActionType, r.ActionDetails = "Codex Approval", "codex_approval", schemas.ActionOther, a.raw
+	r.Title, r.ToolName, r.ActionType, r.ActionDetails = "Codex Approval", unruledTool, schemas.ActionOther, a.raw
 	return nil
 }
 
@@ -127,7 +130,9 @@ func script(command string) string {
 }
 
 // fileChange fills in r for an approval request for file changes: with the changes that Codex
-// reported when the item started. It returns an error if Codex has reported none.
+// reported when the item started. It returns an error if Codex has reported none. If the
+// project is unknown, its settings are too, so the tool name is one that no rule knows, and a
+// person is asked.
 func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	s.mu.Lock()
 	it, known := s.items[itemKey(a.params, r.ToolCallID)]
@@ -137,6 +142,9 @@ func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 		return errors.New("an approval of file changes that Codex has not reported")
 	}
 	r.Title, r.ToolName, r.ActionType = "File Write Approval", "apply_patch", schemas.ActionFileWrite
+	if r.Project == "" {
+		r.ToolName = unruledTool
+	}
 	details := map[string]json.RawMessage{"changes": it.changes}
 	if root := a.params["grantRoot"]; !absent(root) {
 		details["grantRoot"] = root

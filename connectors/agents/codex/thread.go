@@ -1,6 +1,10 @@
 package codex
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/nodbus/nod/connectors/agents"
+)
 
 // threadResult stores a thread's directory, if result is Codex's response to the start,
 // resumption or fork of a thread. Results of other requests lack a thread or a directory, and
@@ -28,7 +32,7 @@ func (s *sidecar) setDir(thread, dir string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dirs[thread] = dir
+	agents.PutBounded(s.dirs, thread, dir)
 }
 
 // dirOf returns a thread's directory, or "" if Codex has not reported it.

@@ -1,11 +1,11 @@
 package hook
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"io"
 	"os"
-	"slices"
+	"sync"
 	"time"
 )
 
@@ -50,30 +50,64 @@ func geminiStopped(transcript string) func() bool {
 	if err != nil {
 		return nil
 	}
-	from := info.Size()
-	return func() bool {
-		lines, err := linesAfter(transcript, from)
-		return err == nil && slices.ContainsFunc(lines, func(line []byte) bool {
-			var l struct{ Type, Content string }
-			return json.Unmarshal(line, &l) == nil && l.Type == "info" && l.Content == "Request cancelled."
-		})
+	s := &stopSearch{path: transcript, from: info.Size()}
+	return s.found
+}
+
+// stopSearch searches a growing transcript for the line of a stop. Each search reads on from
+// the end of the last one. It is safe for concurrent use.
+type stopSearch struct {
+	path    string
+	mu      sync.Mutex
+	from    int64 // the start of the first line that was not yet complete
+	stopped bool
+}
+
+// maxStopLine is a greater length, in bytes, than that of any line of a stop. Longer lines are
+// skipped.
+const maxStopLine = 64 << 10
+
+// found reports whether the transcript has the line of a stop by now.
+func (s *stopSearch) found() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return true
+	}
+	f, err := os.Open(s.path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }() // opened only for reading
+	if _, err := f.Seek(s.from, io.SeekStart); err != nil {
+		return false
+	}
+	s.stopped = s.readOn(bufio.NewReaderSize(f, maxStopLine))
+	return s.stopped
+}
+
+func (s *stopSearch) readOn(r *bufio.Reader) bool {
+	var length int64 // of the line so far
+	for {
+		part, err := r.ReadSlice('\n')
+		if whole := length == 0 && err != bufio.ErrBufferFull; whole && isGeminiStop(part) {
+			return true
+		}
+		length += int64(len(part))
+		switch err {
+		case nil:
+			s.from += length
+			length = 0
+		case bufio.ErrBufferFull: // the rest of a long line follows
+		default:
+			return false
+		}
 	}
 }
 
-// maxTranscript limits, in bytes, the part of a transcript that linesAfter reads.
-const maxTranscript = 8 << 20
-
-func linesAfter(path string, from int64) ([][]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // opened only for reading
-	if _, err := f.Seek(from, io.SeekStart); err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxTranscript))
-	return bytes.Split(data, []byte("\n")), err
+func isGeminiStop(line []byte) bool {
+	var l struct{ Type, Content string }
+	return json.Unmarshal(line, &l) == nil && l.Type == "info" && l.Content == "Request cancelled."
 }
 
 // Reply refuses if the effect is AskHost: without a terminal Gemini CLI would wait

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,6 +76,29 @@ func TestAllowAfterStopIsReported(t *testing.T) {
 			assert.Equal(t, schemas.HostResolved{SessionID: "s1", PendingID: nod.asked().PendingID, Reason: "the agent had gone on"}, nod.passed[0])
 		})
 	}
+}
+
+// A stop is found however much Gemini CLI has written before it, and however long the lines
+// are. The hook reads a line when it is complete.
+func TestAStopIsFoundInALongTranscript(t *testing.T) {
+	line := `{"type":"gemini","content":"` + strings.Repeat("x", 1<<20) + `"}` + "\n"
+	stdin, transcript := geminiCall(t)
+	call, err := hook.Gemini().Dialect.Read([]byte(stdin))
+	require.NoError(t, err)
+	stops(t, transcript, slices.Repeat([]string{line}, 9)...)
+	assert.False(t, call.Stopped())
+	stops(t, transcript, line[:len(line)/2])
+	assert.False(t, call.Stopped())
+	stops(t, transcript, line[len(line)/2:], cancelledLine[:40])
+	assert.False(t, call.Stopped())
+	stops(t, transcript, cancelledLine[40:], line)
+	assert.True(t, call.Stopped())
+	assert.True(t, call.Stopped(), "it stays found")
+
+	call, err = hook.Gemini().Dialect.Read([]byte(stdin))
+	require.NoError(t, err)
+	stops(t, transcript, strings.TrimSuffix(line, "\n"), cancelledLine)
+	assert.False(t, call.Stopped(), "the end of a long line is no line")
 }
 
 // brokenStdout is a stdout without a reader.

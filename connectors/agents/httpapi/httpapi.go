@@ -56,7 +56,7 @@ type Options struct {
 	Host, User string
 	// BodyWithin is how long the body of an HTTP request may take to arrive; 0 means 10 s.
 	BodyWithin time.Duration
-	Log        *slog.Logger // must not be nil
+	Log        *slog.Logger // nil discards
 }
 
 // Server is a running API.
@@ -102,6 +102,9 @@ func Open(o Options) (*Server, error) {
 		return nil, err
 	}
 	o.BodyWithin = cmp.Or(o.BodyWithin, bodyWithin)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	ctx, stop := context.WithCancelCause(context.Background())
 	s := &Server{opts: o, addr: addr, doc: doc, stop: stop, done: make(chan error, 1)}
 	for i := range o.Agents {

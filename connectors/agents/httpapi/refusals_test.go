@@ -190,6 +190,14 @@ func TestAPanicAllowsNothing(t *testing.T) {
 	}
 }
 
+func TestWithoutALogItIsDiscarded(t *testing.T) {
+	r := fake(t, func(o *httpapi.Options) {
+		before(failingNod(func() error { panic("a fault") }))(o)
+		o.Log = nil
+	})
+	r.refused(r.does("POST", "/api/v1/requests", deploy("S", "1")), 500, "INTERNAL_ERROR")
+}
+
 // If nod may have stored a request although the caller got an error, the request is withdrawn if
 // the API made its id. If the caller chose the id, the caller can send the request again.
 func TestAFailedRequestIsWithdrawnIfTheAPIMadeItsID(t *testing.T) {

@@ -15,9 +15,12 @@ import (
 
 const alwaysOption = "opencode_always"
 
-// maxRuleName limits the option for OpenCode's "always": its patterns may have half as many
-// characters. Longer patterns cannot be shown in full and are not offered.
-const maxRuleName = 200
+// The option for OpenCode's "always" is offered if its name can be shown in full: if the tool
+// and the patterns that it covers have at most these numbers of characters.
+const (
+	maxAlwaysTool     = 40
+	maxAlwaysPatterns = 100
+)
 
 // actions maps OpenCode's own tools to action types. Every other tool counts as an MCP
 // server's, whatever its name, so that no rule about OpenCode's own tools matches it.
@@ -98,7 +101,7 @@ func title(p permission, a schemas.ActionType) string {
 func alwaysName(p permission) (name string, ok bool) {
 	covers := strings.Join(p.Always, ", ")
 	odd := strings.ContainsFunc(covers, func(r rune) bool { return !unicode.IsPrint(r) })
-	if covers == "" || odd || !utf8.ValidString(covers) || utf8.RuneCountInString(covers) > maxRuleName/2 || utf8.RuneCountInString(p.Name) > 40 {
+	if covers == "" || odd || !utf8.ValidString(covers) || utf8.RuneCountInString(covers) > maxAlwaysPatterns || utf8.RuneCountInString(p.Name) > maxAlwaysTool {
 		return "", false
 	}
 	return fmt.Sprintf("Always allow %s: %s (OpenCode remembers it until it is closed; nod cannot revoke it)", p.Name, covers), true

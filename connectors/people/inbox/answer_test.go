@@ -220,6 +220,56 @@ func TestAnInputLockIsTakenAgainAfterAnOutage(t *testing.T) {
 	r.says("You hold session session-1")
 }
 
+// nod may have granted a lock whose reply is lost, so the screen leaves the session until
+// a leave succeeds.
+func TestALockWhoseReplyIsLostIsLeft(t *testing.T) {
+	lost := func(t *testing.T) *rig {
+		r := newRig(t, 100, 50)
+		r.asks(runs("1", "ls"))
+		r.rests()
+		r.desk.away = true
+		r.types("l")
+		r.Equal([]string{"lock session-1"}, r.desk.held())
+		r.says("Session session-1 is not held now")
+		return r
+	}
+	t.Run("let go", func(t *testing.T) {
+		r := lost(t)
+		r.presses("l")
+		r.Equal([]string{"lock session-1", "leave session-1"}, r.desk.held())
+		r.ticks(1)
+		r.Equal("leave session-1", r.desk.held()[2], "again, since the first leave failed")
+		r.desk.away = false
+		r.ticks(10)
+		r.Equal([]string{"leave session-1"}, r.desk.held()[3:])
+	})
+	t.Run("another session", func(t *testing.T) {
+		r := lost(t)
+		r.asks(runs("2", "ls -l"))
+		r.presses("l")
+		r.desk.away = false
+		r.presses("down", "l")
+		r.Equal([]string{"leave session-1", "lock session-2"}, r.desk.held()[len(r.desk.held())-2:])
+		r.says("You hold session session-2")
+	})
+	t.Run("closed", func(t *testing.T) {
+		r := lost(t)
+		r.m.releaseLock()
+		r.Equal([]string{"lock session-1", "leave session-1"}, r.desk.held())
+	})
+	t.Run("a leave whose reply is lost", func(t *testing.T) {
+		r := newRig(t, 100, 50)
+		r.asks(runs("1", "ls"))
+		r.presses("l")
+		r.desk.away = true
+		r.presses("l")
+		r.desk.away = false
+		r.presses("l")
+		r.Equal([]string{"lock session-1", "leave session-1", "lock session-1"}, r.desk.held())
+		r.says("You hold session session-1")
+	})
+}
+
 // Closing the inbox answers no request. If answers have been sent, the inbox waits for their
 // results before it closes.
 func TestClosingDecidesNothing(t *testing.T) {

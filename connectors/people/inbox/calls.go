@@ -28,8 +28,9 @@ type refreshMsg struct {
 // missedMsg holds the requests that ended while nod was unreachable, and the keys of the
 // requests that nod no longer keeps.
 type missedMsg struct {
-	prompts []schemas.Prompt
-	gone    []string
+	prompts    []schemas.Prompt
+	gone       []string
+	incomplete bool
 }
 
 // call returns a tea.Cmd that runs f outside the program's loop, with a timeout. f calls nod.
@@ -66,10 +67,9 @@ func (m *model) refresh() tea.Cmd {
 func (m *model) refreshed(msg refreshMsg) tea.Cmd {
 	m.refreshing = false
 	if unreachable(msg.err) {
-		m.offline = true
+		m.offline, m.behind = true, true
 		return nil
 	}
-	back := m.offline
 	m.offline, m.reached = false, true
 	switch {
 	case msg.key == "":
@@ -79,7 +79,8 @@ func (m *model) refreshed(msg refreshMsg) tea.Cmd {
 	case errors.Is(msg.err, &schemas.Error{Code: schemas.CodeNotFound}):
 		m.requests.remove(msg.key)
 	}
-	if back {
+	if m.behind {
+		m.behind = false
 		return m.catchUp()
 	}
 	return nil
@@ -112,7 +113,7 @@ func (m *model) catchUp() tea.Cmd {
 		var msg missedMsg
 		prompts, err := m.o.Desk.Pending(ctx, schemas.Query{})
 		if err != nil {
-			return msg
+			return missedMsg{incomplete: true}
 		}
 		still := map[string]bool{}
 		for i := range prompts {
@@ -128,13 +129,18 @@ func (m *model) catchUp() tea.Cmd {
 				msg.prompts = append(msg.prompts, p)
 			case !unreachable(err):
 				msg.gone = append(msg.gone, i.Key())
+			default:
+				msg.incomplete = true
 			}
 		}
 		return msg
 	})
 }
 
+// applyMissed applies what catchUp found. If that is incomplete, the next refresh that
+// reaches nod catches up again.
 func (m *model) applyMissed(msg missedMsg) {
+	m.behind = m.behind || msg.incomplete
 	for _, p := range msg.prompts {
 		m.applyKnown(p)
 	}

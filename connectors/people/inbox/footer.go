@@ -87,7 +87,7 @@ func (m *model) lockStatus() string {
 	switch {
 	case session == "":
 		return m.lock.notice
-	case m.lock.held == m.lock.wanted:
+	case m.lock.held == m.lock.wanted && m.lock.granted:
 		return "You hold session " + session + ": its new requests go to you first, for a short time."
 	}
 	return "Session " + session + " is not held now, because you are away."

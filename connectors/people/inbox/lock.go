@@ -22,7 +22,8 @@ const (
 // session.
 type inputLock struct {
 	wanted  string // the wanted session; empty: no lock is wanted
-	held    string // the session whose lock this screen holds, according to nod's last reply
+	held    string // the session whose lock this screen may hold: requested, and neither refused nor left since
+	granted bool   // the last reply for held granted the lock
 	calling bool
 	renewed time.Time
 	typed   time.Time // the last key press or paste
@@ -59,9 +60,9 @@ func (m *model) syncLock() tea.Cmd {
 		want = ""
 	}
 	switch {
-	case m.lock.calling || want == m.lock.held:
+	case m.lock.calling || want == m.lock.held && (want == "" || m.lock.granted):
 		return nil
-	case m.lock.held != "":
+	case m.lock.held != "" && m.lock.held != want:
 		return m.changeLock(schemas.PresenceLeave, m.lock.held)
 	}
 	return m.changeLock(schemas.PresenceLock, want)
@@ -78,8 +79,13 @@ func (m *model) renewLock() tea.Cmd {
 	return m.changeLock(schemas.PresenceLock, m.lock.held) // this also reacquires a lock whose lease has ended
 }
 
+// changeLock requests or leaves a session's lock. The session counts as held before nod
+// replies: if the reply is lost, nod may have granted the lock, and it must be left.
 func (m *model) changeLock(op schemas.PresenceOp, session string) tea.Cmd {
-	m.lock.calling, m.lock.renewed = true, m.clock()
+	m.lock.calling, m.lock.renewed, m.lock.held = true, m.clock(), session
+	if op == schemas.PresenceLeave {
+		m.lock.granted = false
+	}
 	return m.call(lockTimeout, func(ctx context.Context) tea.Msg {
 		l, err := m.o.Desk.Hold(ctx, m.presence(op, session))
 		return lockReplyMsg{session, op, l, err}
@@ -96,21 +102,19 @@ func (m *model) presence(op schemas.PresenceOp, session string) schemas.Presence
 func (m *model) applyLockReply(msg lockReplyMsg) tea.Cmd {
 	m.lock.calling = false
 	switch {
-	case msg.op == schemas.PresenceLeave && !unreachable(msg.err):
-		m.lock.held = ""
-	case msg.op == schemas.PresenceLeave: // the release failed: the next tick tries again, and the lease ends by itself in any case
+	case unreachable(msg.err): // the next tick tries again; the lease ends by itself
+		m.lock.granted = false
 		return nil
-	case unreachable(msg.err):
+	case msg.op == schemas.PresenceLeave:
 		m.lock.held = ""
-		return nil
 	case msg.err != nil:
-		m.lock.wanted, m.lock.held = "", ""
+		m.lock.wanted, m.lock.held, m.lock.granted = "", "", false
 		m.lock.notice = "Not held: " + people.Line(msg.err.Error())
 	case !msg.lock.Granted:
-		m.lock.wanted, m.lock.held = "", ""
+		m.lock.wanted, m.lock.held, m.lock.granted = "", "", false
 		m.lock.notice = "Not held: " + people.Line(msg.lock.Holder) + " holds it"
 	default:
-		m.lock.held = msg.session
+		m.lock.granted = true
 	}
 	return m.syncLock()
 }
@@ -118,14 +122,10 @@ func (m *model) applyLockReply(msg lockReplyMsg) tea.Cmd {
 // releaseLock releases the lock after the program has ended, because closing the
 // screen means leaving the session.
 func (m *model) releaseLock() {
-	held := m.lock.held
-	if held == "" && m.lock.calling {
-		held = m.lock.wanted
-	}
-	if held == "" {
+	if m.lock.held == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), lockTimeout)
 	defer cancel()
-	_, _ = m.o.Desk.Hold(ctx, m.presence(schemas.PresenceLeave, held)) // if it fails, the lease ends by itself
+	_, _ = m.o.Desk.Hold(ctx, m.presence(schemas.PresenceLeave, m.lock.held)) // if it fails, the lease ends by itself
 }

@@ -38,6 +38,7 @@ type model struct {
 	skewKnown  bool
 	refreshing bool // a refresh is under way
 	offline    bool // the last refresh failed to reach nod
+	behind     bool // requests may have ended unnoticed while nod was away
 	reached    bool // nod has replied at least once
 	closing    bool
 	touched    bool // a key was pressed, so the user chose the selection

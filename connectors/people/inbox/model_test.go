@@ -255,6 +255,28 @@ func TestNothingCanBeAllowedDuringAnOutage(t *testing.T) {
 	r.Equal(first.PendingID, r.said()[0].PendingID)
 }
 
+// If a query fails when nod is back, the screen catches up at a later refresh.
+func TestCatchingUpIsTriedAgain(t *testing.T) {
+	for _, query := range []string{"pending", "2"} {
+		t.Run(query, func(t *testing.T) {
+			r := newRig(t, 100, 50)
+			r.asks(runs("1", "ls"))
+			second := r.asks(runs("2", "ls -l"))
+			r.desk.away = true
+			r.ticks(1)
+			second.Revision, second.Decision = 5, &schemas.Decision{Outcome: schemas.TimedOut}
+			r.desk.prompts[second.Key()] = &second
+			r.desk.away, r.desk.fails = false, query
+			r.ticks(2)
+			r.says("2 waiting")
+			r.saysNot("nod is away")
+			r.desk.fails = ""
+			r.ticks(1)
+			r.says("1 waiting", "⌛ Expired")
+		})
+	}
+}
+
 // A request that nod no longer keeps disappears from the list.
 func TestADeletedRequestLeavesTheList(t *testing.T) {
 	r := newRig(t, 100, 50)

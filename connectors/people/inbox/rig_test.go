@@ -201,14 +201,15 @@ type desk struct {
 	answers []schemas.Answer
 	holds   []schemas.Presence
 	away    bool
+	fails   string // the query that fails: "pending", or the id of a request; may be empty
 	refuses *schemas.Error
 	holder  string // another person who holds the input lock; may be empty
 }
 
 var _ people.Desk = (*desk)(nil)
 
-func (d *desk) unavailable() error {
-	if d.away {
+func (d *desk) unavailable(query string) error {
+	if d.away || query != "" && query == d.fails {
 		return schemas.Errorf(schemas.CodeUnavailable, "no answer from nod")
 	}
 	return nil
@@ -219,7 +220,7 @@ func (d *desk) Answer(_ context.Context, a schemas.Answer) (schemas.Decision, er
 	if d.refuses != nil {
 		return schemas.Decision{}, d.refuses
 	}
-	if err := d.unavailable(); err != nil {
+	if err := d.unavailable(""); err != nil {
 		return schemas.Decision{}, err
 	}
 	p := *d.prompts[schemas.Key(a.SessionID, a.PendingID)]
@@ -245,11 +246,11 @@ func (d *desk) Pending(context.Context, schemas.Query) (all []schemas.Prompt, er
 			all = append(all, *p)
 		}
 	}
-	return all, d.unavailable()
+	return all, d.unavailable("pending")
 }
 
 func (d *desk) Show(_ context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
-	if err := d.unavailable(); err != nil {
+	if err := d.unavailable(id); err != nil {
 		return schemas.Prompt{}, schemas.Page{}, err
 	}
 	p := d.prompts[schemas.Key(session, id)]
@@ -261,7 +262,7 @@ func (d *desk) Show(_ context.Context, session, id string) (schemas.Prompt, sche
 
 func (d *desk) Hold(_ context.Context, p schemas.Presence) (schemas.Lock, error) {
 	d.holds = append(d.holds, p)
-	if err := d.unavailable(); err != nil {
+	if err := d.unavailable(""); err != nil {
 		return schemas.Lock{}, err
 	}
 	if d.holder != "" {

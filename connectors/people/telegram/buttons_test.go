@@ -77,3 +77,26 @@ func FuzzMessagesKeepTelegramsLimits(f *testing.F) {
 		require.LessOrEqual(t, people.UTF16(outgoingPrompt(1, &p).Text), maxText)
 	})
 }
+
+// A prompt that may be allowed when it is sent may be allowed when its agent has stopped
+// waiting, however near it is to the limit.
+func TestAPromptKeepsItsAllowWhateverChanges(t *testing.T) {
+	fits := map[bool]bool{}
+	for length := maxText - margin - 700; length < maxText-margin; length++ {
+		details, err := schemas.Encode(map[string]string{"command": strings.Repeat("x", length)})
+		require.NoError(t, err)
+		p := schemas.Prompt{SessionID: "session-1", PendingID: "pending-1", Digest: strings.Repeat("ab", 32), Deadline: time.Unix(2e9, 0), Request: schemas.Request{
+			SessionID: "session-1", PendingID: "pending-1", Kind: schemas.KindToolCall, ToolName: "Bash", ActionType: schemas.ActionCommand,
+			ActionDetails: details, Options: schemas.DefaultOptions(), CreatedAt: time.Unix(1e9, 0),
+		}}
+		sent := fitsWhole(&p)
+		fits[sent] = true
+		for _, hostAsks := range []bool{false, true} {
+			for _, detached := range []bool{false, true} {
+				p.Request.HostAsks, p.Detached = hostAsks, detached
+				require.Equal(t, sent, fitsWhole(&p), "length %d, the host asks: %t, detached: %t", length, hostAsks, detached)
+			}
+		}
+	}
+	require.Len(t, fits, 2, "some of them fit, some do not")
+}

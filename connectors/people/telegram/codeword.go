@@ -66,12 +66,12 @@ func allowActions(p *schemas.Prompt) []string {
 // handleCodeWord submits the answer with the code word from a reply. It deletes the reply
 // first, so that later readers of the chat do not find the word. If Telegram does not
 // delete the reply, handleCodeWord asks the person to delete it.
-func (h *handler) handleCodeWord(ctx context.Context, m *message, say func(string)) error {
+func (h *handler) handleCodeWord(ctx context.Context, m *message, reply teller) error {
 	kept := ""
 	if !h.erase(ctx, m) {
 		kept = "\nTelegram kept your message with the code word: delete it yourself."
 	}
-	tell := func(text string) { say(text + kept) }
+	var tell teller = func(text string, alert bool) { reply(text+kept, alert) }
 	p, a, err := h.codeWordAnswer(ctx, m)
 	if err != nil {
 		return h.refuse(err, tell)
@@ -82,11 +82,11 @@ func (h *handler) handleCodeWord(ctx context.Context, m *message, say func(strin
 	case err == nil:
 		h.erase(ctx, m.ReplyTo)
 		if kept != "" {
-			tell("It is allowed.")
+			tell.say("It is allowed.")
 		}
 		return nil // no reply is needed: the question's message shows the outcome
 	case errors.As(err, &e) && e.Code == schemas.CodeForbidden && p.Decision == nil:
-		tell("Nothing changed: that was not the code word, or you may not allow this here.")
+		tell.alert("Nothing changed: that was not the code word, or you may not allow this here.")
 		return nil
 	}
 	return h.refuse(err, tell)

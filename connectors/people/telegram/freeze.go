@@ -13,17 +13,17 @@ import (
 
 // freezeOrThaw freezes or thaws all agents, an agent or a session. For a freeze, the rest
 // of the text is the reason.
-func (h *handler) freezeOrThaw(ctx context.Context, m *message, command, rest string, say func(string)) error {
+func (h *handler) freezeOrThaw(ctx context.Context, m *message, command, rest string, tell teller) error {
 	freezer, ok := h.desk.(people.Freezer)
 	if !ok {
-		say("Nothing changed: agents cannot be frozen from this channel.")
+		tell.alert("Nothing changed: agents cannot be frozen from this channel.")
 		return nil
 	}
 	b := parseFreeze(rest)
 	b.From = m.from()
 	freeze := command == "/freeze"
 	if !freeze && b.Reason != "" { // a mistyped target must not thaw everything
-		say("Nothing changed. Send /thaw, /thaw agent NAME or /thaw session ID, and nothing else.")
+		tell.alert("Nothing changed. Send /thaw, /thaw agent NAME or /thaw session ID, and nothing else.")
 		return nil
 	}
 	apply := freezer.Thaw
@@ -34,19 +34,19 @@ func (h *handler) freezeOrThaw(ctx context.Context, m *message, command, rest st
 	var e *schemas.Error
 	switch {
 	case errors.As(err, &e) && (e.Code == schemas.CodeForbidden || e.Code == schemas.CodeNotFound):
-		say("Nothing changed: " + people.Line(e.Message))
+		tell.alert("Nothing changed: " + people.Line(e.Message))
 		return nil
 	case err != nil:
-		return h.refuse(err, say)
+		return h.refuse(err, tell)
 	case freeze:
-		say(frozenText(&b, &now))
+		tell.say(frozenText(&b, &now))
 		return nil
 	}
 	lines := []string{"Thawed: " + people.FreezeTarget(&b) + " may ask again."}
 	for i := range now.Freezes {
 		lines = append(lines, "Still in force: "+people.DescribeFreeze(&now.Freezes[i]))
 	}
-	say(strings.Join(lines, "\n"))
+	tell.say(strings.Join(lines, "\n"))
 	return nil
 }
 

@@ -40,11 +40,11 @@ func grantToken(g *schemas.StandingAnswer, person int64) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// listGrants sends the first page of the standing answers that a person may end.
-func (h *handler) listGrants(ctx context.Context, m *message, say func(string)) error {
+// listGrants sends the first list of the standing answers that a person may end.
+func (h *handler) listGrants(ctx context.Context, m *message, tell teller) error {
 	all, _, err := h.grantsOf(ctx, m.From.ID)
 	if err != nil {
-		return h.refuseGrant(err, say)
+		return h.refuseGrant(err, tell)
 	}
 	list := h.grantList(all, m.From.ID)
 	list.ChatID = m.Chat.ID
@@ -66,17 +66,17 @@ func (h *handler) grantsOf(ctx context.Context, person int64) ([]schemas.Standin
 	return all, desk, err
 }
 
-func (h *handler) refuseGrant(err error, say func(string)) error {
+func (h *handler) refuseGrant(err error, tell teller) error {
 	var e *schemas.Error
 	switch {
 	case err == errNoRevoker:
-		say(noRevoker)
+		tell.alert(noRevoker)
 		return nil
 	case errors.As(err, &e) && e.Code == schemas.CodeNotFound:
-		say(grantUnknown)
+		tell.alert(grantUnknown)
 		return nil
 	}
-	return h.refuse(err, say)
+	return h.refuse(err, tell)
 }
 
 // grantList makes a message with the first standing answers in force that fit, a button to
@@ -139,7 +139,7 @@ func cutRunes(text string, n int) string {
 
 // handleGrantPress handles a press under a list of standing answers. ours is false if the
 // button belongs to another kind of message.
-func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, say func(string)) (ours bool, err error) {
+func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, tell teller) (ours bool, err error) {
 	token, revokes := strings.CutPrefix(t.Data, actRevoke)
 	if !revokes {
 		if token, ours = strings.CutPrefix(t.Data, actNextPage); !ours {
@@ -148,18 +148,18 @@ func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, say fu
 	}
 	all, desk, err := h.grantsOf(ctx, t.From.ID)
 	if err != nil {
-		return true, h.refuseGrant(err, say)
+		return true, h.refuseGrant(err, tell)
 	}
 	at := slices.IndexFunc(all, func(g schemas.StandingAnswer) bool { return grantToken(&g, t.From.ID) == token })
 	switch {
 	case at < 0 || !t.inOwnChat():
-		say(grantUnknown)
+		tell.alert(grantUnknown)
 	case revokes:
-		return true, h.endGrant(ctx, t, desk, &all[at], say)
+		return true, h.endGrant(ctx, t, desk, &all[at], tell)
 	default:
 		list := h.grantList(all[at+1:], t.From.ID)
 		list.ChatID = t.Message.Chat.ID
-		say("")
+		tell.say("")
 		h.send(ctx, list)
 	}
 	return true, nil
@@ -167,18 +167,18 @@ func (h *handler) handleGrantPress(ctx context.Context, t *callbackQuery, say fu
 
 // endGrant revokes a standing answer, even if it has ended, because grants shared from it
 // may still be in force. It then changes the button's label to Revoked or Forgotten.
-func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Revoker, g *schemas.StandingAnswer, say func(string)) error {
+func (h *handler) endGrant(ctx context.Context, t *callbackQuery, desk people.Revoker, g *schemas.StandingAnswer, tell teller) error {
 	before := people.DescribeStanding(g, h.now)
 	if err := desk.Revoke(ctx, g, strconv.FormatInt(t.From.ID, 10)); err != nil {
-		return h.refuseGrant(err, say)
+		return h.refuseGrant(err, tell)
 	}
 	switch before.Undo { // the reply contains no text of the agent, in which Telegram would make links
 	case "":
-		say("Nothing changed: it has already ended (" + before.Until + ").")
+		tell.alert("Nothing changed: it has already ended (" + before.Until + ").")
 	case "forget":
-		say("Forgotten: nod asks about the same call again.")
+		tell.say("Forgotten: nod asks about the same call again.")
 	default:
-		say("Revoked: nod asks about such calls again.")
+		tell.say("Revoked: nod asks about such calls again.")
 	}
 	if k := t.Message.ReplyMarkup; k != nil {
 		h.edit(ctx, t.Message, k.ended(t.Data))

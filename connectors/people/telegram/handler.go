@@ -45,17 +45,17 @@ var unknown = &schemas.Error{Code: schemas.CodeNotFound}
 
 // handlePress handles the press of a button.
 func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
-	say, stop := withRecordingNotice(func(text string) { h.toast(ctx, t, text) })
+	tell, stop := withRecordingNotice(func(text string, alert bool) { h.toast(ctx, t, text, alert) })
 	defer stop()
 	if !t.From.IsBot {
-		if ours, err := h.handleGrantPress(ctx, t, say); ours {
+		if ours, err := h.handleGrantPress(ctx, t, tell); ours {
 			return err
 		}
 	}
 	shown, ok := readCallback(t.Data)
 	action := shown.action
 	if !ok || t.From.IsBot {
-		say(people.Refusal(unknown, h.now))
+		tell.alert(people.Refusal(unknown, h.now))
 		return nil
 	}
 	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
@@ -63,22 +63,22 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer keeps the request; made-up data, which gives unknown itself, removes no buttons
 			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
 		}
-		return h.refuse(err, say)
+		return h.refuse(err, tell)
 	}
 	_, _, reach := reachChosen(&p, action)
 	switch {
 	case reach, action == actMore, action == actBack, action == actWhy, action == actSay:
-		return h.showStep(ctx, t, &p, action, say)
+		return h.showStep(ctx, t, &p, action, tell)
 	}
 	a, ok := answerFor(&p, action, t.from())
 	if !ok {
-		say(people.Refusal(unknown, h.now))
+		tell.alert(people.Refusal(unknown, h.now))
 		return nil
 	}
 	if needsCodeWord(&p, &a) {
-		return h.showStep(ctx, t, &p, action, say)
+		return h.showStep(ctx, t, &p, action, tell)
 	}
-	if err := h.answer(ctx, &p, a, say); err != nil {
+	if err := h.answer(ctx, &p, a, tell); err != nil {
 		return err
 	}
 	h.showOutcome(ctx, t.From.ID, t.Message, p)
@@ -104,11 +104,18 @@ func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now
 	}
 }
 
-// withRecordingNotice returns tell, which passes its text to say. If tell is not called within
-// recordingAfter, the person reads that the answer is being recorded. After this notice, tell
-// passes on only refusals: if the answer counts, the question's message shows it. stop cancels
-// the notice.
-func withRecordingNotice(say func(string)) (tell func(string), stop func()) {
+// teller tells a person what became of a press or a message. An alert is a text that the
+// person must not miss: a refusal, or the rule that the next press stores.
+type teller func(text string, alert bool)
+
+func (t teller) say(text string)   { t(text, false) }
+func (t teller) alert(text string) { t(text, true) }
+
+// withRecordingNotice returns tell, which passes a text to show. If tell is not called
+// within recordingAfter, show gets the notice that the answer is being recorded. After this
+// notice tell passes on only alerts, because the question's message shows that an answer
+// counts. stop cancels the notice.
+func withRecordingNotice(show teller) (tell teller, stop func()) {
 	var mu sync.Mutex
 	over, recording := false, false
 	timer := time.AfterFunc(recordingAfter, func() {
@@ -116,7 +123,7 @@ func withRecordingNotice(say func(string)) (tell func(string), stop func()) {
 		defer mu.Unlock()
 		if !over {
 			recording = true
-			say(people.Recording)
+			show.say(people.Recording)
 		}
 	})
 	stop = func() {
@@ -125,10 +132,10 @@ func withRecordingNotice(say func(string)) (tell func(string), stop func()) {
 		defer mu.Unlock()
 		over = true
 	}
-	return func(text string) {
+	return func(text string, alert bool) {
 		stop()
-		if !recording || strings.HasPrefix(text, "Not") {
-			say(text)
+		if !recording || alert {
+			show(text, alert)
 		}
 	}, stop
 }
@@ -175,19 +182,19 @@ func (h *handler) findRequest(ctx context.Context, m *message, person int64, b b
 
 // answer submits an answer, tells the person the result and stores the decision in p. It
 // reports success only after nod has stored the answer.
-func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer, say func(string)) error {
+func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answer, tell teller) error {
 	d, err := h.desk.Answer(ctx, a)
 	var e *schemas.Error
 	switch {
 	case errors.As(err, &e) && e.Decision() != nil:
 		p.Decision = e.Decision()
-		return h.refuse(err, say)
+		return h.refuse(err, tell)
 	case err != nil:
-		return h.refuse(err, say)
+		return h.refuse(err, tell)
 	case p.Decision != nil:
-		say(people.AlreadyDecided(&d, h.now))
+		tell.say(people.AlreadyDecided(&d, h.now))
 	default:
-		say(people.Recorded(&d, p))
+		tell.say(people.Recorded(&d, p))
 	}
 	p.Decision = &d
 	return nil
@@ -195,33 +202,33 @@ func (h *handler) answer(ctx context.Context, p *schemas.Prompt, a schemas.Answe
 
 // refuse tells the person why an answer did not count. If the outcome is unknown, it instead
 // returns an error, so that Telegram sends the update again.
-func (h *handler) refuse(err error, say func(string)) error {
+func (h *handler) refuse(err error, tell teller) error {
 	if mustRetry(err) {
 		return fmt.Errorf("submit an answer from Telegram: %w", err)
 	}
 	var e *schemas.Error
 	errors.As(err, &e)
-	say(people.Refusal(e, h.now))
+	tell.alert(people.Refusal(e, h.now))
 	return nil
 }
 
 // showStep shows the next step after a press. It refuses a press in another person's chat.
-func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Prompt, action string, say func(string)) error {
+func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Prompt, action string, tell teller) error {
 	switch {
 	case !t.inOwnChat():
-		say(people.Refusal(&schemas.Error{Code: schemas.CodeForbidden}, h.now))
+		tell.alert(people.Refusal(&schemas.Error{Code: schemas.CodeForbidden}, h.now))
 		return nil
 	case p.Decision != nil:
-		say(people.Refusal((&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision), h.now))
+		tell.alert(people.Refusal((&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision), h.now))
 		h.showOutcome(ctx, t.From.ID, t.Message, *p)
 		return nil
 	case action == actWhy:
 		h.send(ctx, replyMessage(t.Message, p, reasonHead, "use make clean instead"))
-		say("")
+		tell.say("")
 		return nil
 	case action == actSay:
 		h.send(ctx, replyMessage(t.Message, p, answerHead, "your answer"))
-		say("")
+		tell.say("")
 		return nil
 	}
 	rows, word := moreButtons(p), ""
@@ -231,15 +238,15 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 		rows = buttons(p)
 	} else if action != actMore { // an action that allows and needs the code word
 		h.send(ctx, codeWordMessage(t.Message, p, action))
-		say("")
+		tell.say("")
 		return nil
 	}
-	say(word)
+	tell(word, word != "")
 	h.edit(ctx, t.Message, rows)
 	// If the request ended just before the edit, the edit has put buttons under the outcome.
 	now, _, err := h.desk.Show(ctx, p.SessionID, p.PendingID)
 	if err != nil {
-		return h.refuse(err, func(string) {})
+		return h.refuse(err, func(string, bool) {})
 	}
 	if now.Decision != nil {
 		h.showOutcome(ctx, t.From.ID, t.Message, now)
@@ -276,13 +283,14 @@ func replyMessage(about *message, p *schemas.Prompt, head, example string) outgo
 }
 
 // toast answers a press with a short text that Telegram shows over the chat. If the text
-// is too long or the press too old for a toast, the text is sent as a message.
-func (h *handler) toast(ctx context.Context, t *callbackQuery, text string) {
+// is too long or the press too old for a toast, the text is sent as a message. An alert
+// stays until the person closes it.
+func (h *handler) toast(ctx context.Context, t *callbackQuery, text string, alert bool) {
 	fits := people.UTF16(text) <= maxToast
 	params := map[string]any{"callback_query_id": t.ID}
 	if fits && text != "" {
 		params["text"] = text
-		params["show_alert"] = strings.HasPrefix(text, "Not") || strings.HasPrefix(text, ruleHead)
+		params["show_alert"] = alert
 	}
 	hop, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()

@@ -39,6 +39,41 @@ func TestAPressOnADeletedMessageIsResolvedByItsDigest(t *testing.T) {
 	w.Equal(schemas.From{UserID: peopletest.Ann, Chat: peopletest.Ann, MessageID: refOf(m.ID)}, a.From)
 }
 
+// A refusal stays on the screen until the person closes it. The news that there is nothing
+// left to do is no refusal, although its text also starts with "Not".
+func TestARefusalIsAnAlert(t *testing.T) {
+	bob := &schemas.Decision{Outcome: schemas.Allowed, OptionKind: schemas.AllowOnce, By: schemas.By{Kind: schemas.ByHuman, Name: "Bob"}}
+	stale := schemas.Errorf(schemas.CodeStale, "over")
+	for _, c := range []struct {
+		text    string
+		decided *schemas.Decision
+		err     error
+		alert   bool
+	}{
+		{text: "✅ Allowed once"},
+		{text: "Nothing left to do", decided: bob},
+		{text: "Nothing changed: Bob allowed", err: stale.WithDecision(bob), alert: true},
+		{text: "Nothing changed: you are not", err: schemas.Errorf(schemas.CodeForbidden, "no"), alert: true},
+	} {
+		t.Run(c.text, func(t *testing.T) {
+			w := newWorld(t)
+			m := w.shows()
+			w.desk.prompt.Decision = c.decided
+			w.desk.err = func() error { return c.err }
+			defer w.run()()
+			w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
+			var toast telegramtest.Read
+			w.waits(func() bool {
+				all := w.Read(ann)
+				toast = all[len(all)-1]
+				return toast.Toast != ""
+			})
+			w.Contains(toast.Toast, c.text)
+			w.Equal(c.alert, toast.Alert)
+		})
+	}
+}
+
 func TestAPressThatCameLongAgoIsAnsweredWithAMessage(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()

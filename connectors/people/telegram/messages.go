@@ -16,23 +16,23 @@ import (
 // yes or no in reply to a question, and a reply to the message that asks for a reason, an
 // answer or the code word. Of all other messages, only the commands have an effect.
 func (h *handler) handleMessage(ctx context.Context, m *message) error {
-	say := func(text string) {
+	var tell teller = func(text string, _ bool) {
 		h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text, ReplyTo: &replyTo{MessageID: m.ID, Without: true}})
 	}
 	if m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == h.me.Load() {
 		if strings.HasPrefix(m.ReplyTo.Text, reasonHead+"\n") {
-			return h.handleWords(ctx, m, reasonHead, say, func(p *schemas.Prompt) (schemas.Answer, bool) {
+			return h.handleWords(ctx, m, reasonHead, tell, func(p *schemas.Prompt) (schemas.Answer, bool) {
 				return people.Utterance{Word: people.No, Reason: m.Text}.Answer(p, m.from())
 			})
 		}
 		if strings.HasPrefix(m.ReplyTo.Text, answerHead+"\n") {
-			return h.handleWords(ctx, m, answerHead, say, func(p *schemas.Prompt) (schemas.Answer, bool) { return textAnswer(p, m.Text, m.from()) })
+			return h.handleWords(ctx, m, answerHead, tell, func(p *schemas.Prompt) (schemas.Answer, bool) { return textAnswer(p, m.Text, m.from()) })
 		}
 		if strings.HasPrefix(m.ReplyTo.Text, codeWordHead+"\n") {
-			return h.handleCodeWord(ctx, m, say)
+			return h.handleCodeWord(ctx, m, tell)
 		}
 		if _, _, ok := requestNamedIn(m.ReplyTo.Text); ok {
-			return h.handleReply(ctx, m, say)
+			return h.handleReply(ctx, m, tell)
 		}
 	}
 	command, rest := cutWord(m.Text)
@@ -42,77 +42,77 @@ func (h *handler) handleMessage(ctx context.Context, m *message) error {
 		return h.listPending(ctx, m)
 	case "/start", "/pair":
 		if rest != "" {
-			return h.pair(ctx, m, rest, say)
+			return h.pair(ctx, m, rest, tell)
 		}
 	case "/grants":
-		return h.listGrants(ctx, m, say)
+		return h.listGrants(ctx, m, tell)
 	case "/web":
-		return h.sendLoginLink(ctx, m, say)
+		return h.sendLoginLink(ctx, m, tell)
 	case "/freeze", "/thaw":
-		return h.freezeOrThaw(ctx, m, command, rest, say)
+		return h.freezeOrThaw(ctx, m, command, rest, tell)
 	}
-	say(fmt.Sprintf("Nothing changed. Answer with the buttons under a question, or reply to it with yes or no.\n"+
+	tell.say(fmt.Sprintf("Nothing changed. Answer with the buttons under a question, or reply to it with yes or no.\n"+
 		"/pending lists the requests that wait for you, /grants your answers that last, /freeze denies every request until /thaw, /web sends a link to the web inbox.\n\nYour Telegram user id is %d. nod recognises approvers by it.", m.From.ID))
 	return nil
 }
 
 // pair submits the code that nod pair showed; nod pair then receives this person's user id.
-func (h *handler) pair(ctx context.Context, m *message, code string, say func(string)) error {
+func (h *handler) pair(ctx context.Context, m *message, code string, tell teller) error {
 	pairer, ok := h.desk.(people.Pairer)
 	if !ok {
-		say("Nothing changed: this channel takes no pairing codes.")
+		tell.alert("Nothing changed: this channel takes no pairing codes.")
 		return nil
 	}
 	if err := pairer.Pair(ctx, code, m.from()); err != nil {
-		return h.refuse(err, func(string) {
-			say("That code is not awaited. Run nod pair telegram, and send the code exactly as it stands there.")
+		return h.refuse(err, func(string, bool) {
+			tell.alert("That code is not awaited. Run nod pair telegram, and send the code exactly as it stands there.")
 		})
 	}
-	say("The code is right. You can answer as soon as nod pair accepts you, in the terminal where it runs.")
+	tell.say("The code is right. You can answer as soon as nod pair accepts you, in the terminal where it runs.")
 	return nil
 }
 
 // sendLoginLink sends a link that logs this person in to the web inbox once.
-func (h *handler) sendLoginLink(ctx context.Context, m *message, say func(string)) error {
+func (h *handler) sendLoginLink(ctx context.Context, m *message, tell teller) error {
 	linker, ok := h.desk.(people.LoginLinker)
 	if !ok {
-		say("Nothing changed: this channel sends no links to the web inbox.")
+		tell.alert("Nothing changed: this channel sends no links to the web inbox.")
 		return nil
 	}
 	p, err := linker.LoginLink(ctx, m.from())
 	var e *schemas.Error
 	switch {
 	case errors.As(err, &e) && e.Code == schemas.CodeForbidden:
-		say("No link: " + e.Message)
+		tell.alert("No link: " + e.Message)
 		return nil
 	case err != nil:
-		return h.refuse(err, say)
+		return h.refuse(err, tell)
 	}
-	say(people.LoginLink(p.URL, p.Code) + "\n\nThis link logs one browser in, once, until " + p.Until.UTC().Format("15:04 UTC") + ".")
+	tell.say(people.LoginLink(p.URL, p.Code) + "\n\nThis link logs one browser in, once, until " + p.Until.UTC().Format("15:04 UTC") + ".")
 	return nil
 }
 
-// handleWords submits an answer with the written text: the reason of a denial, or the answer
-// to a question. m replies to the message that asked for the text, whose first line is head.
-// The text counts only if the request is still the same.
-func (h *handler) handleWords(ctx context.Context, m *message, head string, say func(string), answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
+// handleWords submits an answer with the written text: the reason of a denial, or the
+// answer to a question. The text counts only if the request still is exactly the one for
+// which the message with this head asked for a text.
+func (h *handler) handleWords(ctx context.Context, m *message, head string, tell teller, answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {
-		say("Nothing changed: write it as a text.")
+		tell.alert("Nothing changed: write it as a text.")
 		return nil
 	}
 	p, page, err := h.desk.Show(ctx, session, id)
 	if err != nil {
-		return h.refuse(err, say)
+		return h.refuse(err, tell)
 	}
 	h.now = page.Now
 	p = people.AsShown(p, callsCountedIn(m.ReplyTo.Text))
 	a, ok := answer(&p)
 	if !ok || replyMessage(m.ReplyTo, &p, head, "").Text != m.ReplyTo.Text {
-		say(people.Refusal(unknown, h.now))
+		tell.alert(people.Refusal(unknown, h.now))
 		return nil
 	}
-	return h.answer(ctx, &p, a, say)
+	return h.answer(ctx, &p, a, tell)
 }
 
 // textAnswer returns the answer to p in the person's own words. ok is false if p does not
@@ -129,28 +129,28 @@ func textAnswer(p *schemas.Prompt, text string, from schemas.From) (a schemas.An
 }
 
 // handleReply handles a yes or a no in reply to a question.
-func (h *handler) handleReply(ctx context.Context, m *message, say func(string)) error {
+func (h *handler) handleReply(ctx context.Context, m *message, tell teller) error {
 	shown, ok := m.ReplyTo.button()
 	if !ok {
-		say("Nothing changed: that request is no longer pending.")
+		tell.alert("Nothing changed: that request is no longer pending.")
 		return nil
 	}
 	p, err := h.findRequest(ctx, m.ReplyTo, m.From.ID, shown)
 	if err != nil {
-		return h.refuse(err, say)
+		return h.refuse(err, tell)
 	}
 	action := map[people.Word]string{people.Yes: actAllow, people.No: actDeny}
 	said := people.ReadText(m.Text)
 	a, ok := answerFor(&p, action[said.Word], m.from())
 	if said.Code != "" || !ok {
-		say("I did not understand that, and nothing changed. Press a button, or reply just yes or no. To deny with a reason, press “Deny, say why”.")
+		tell.alert("I did not understand that, and nothing changed. Press a button, or reply just yes or no. To deny with a reason, press “Deny, say why”.")
 		return nil
 	}
 	if needsCodeWord(&p, &a) {
 		h.send(ctx, codeWordMessage(m.ReplyTo, &p, actAllow))
 		return nil
 	}
-	if err := h.answer(ctx, &p, a, say); err != nil {
+	if err := h.answer(ctx, &p, a, tell); err != nil {
 		return err
 	}
 	h.showOutcome(ctx, m.From.ID, m.ReplyTo, p)
@@ -178,7 +178,7 @@ const maxListed = 20
 func (h *handler) listPending(ctx context.Context, m *message) error {
 	open, err := h.desk.Pending(ctx, schemas.Query{Recipient: strconv.FormatInt(m.From.ID, 10)})
 	if err != nil {
-		return h.refuse(err, func(text string) { h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text}) })
+		return h.refuse(err, func(text string, _ bool) { h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: text}) })
 	}
 	list := listing(open)
 	h.send(ctx, outgoing{ChatID: m.Chat.ID, Text: list.text.String(), Entities: list.entities})

@@ -67,6 +67,9 @@ func TestAStandingAnswerIsChosenWithItsRuleScopeAndEnd(t *testing.T) {
 				exact += ": Bash(make " + strings.Repeat("x", 300) + ":*) in /app"
 			}
 			w.told(exact)
+			for _, r := range w.Read(ann) {
+				w.Equal(r.Toast != "", r.Alert, "a rule stays on the screen: %s", r.Toast)
+			}
 			w.Empty(w.desk.answers)
 			w.press(w.seen(), c.end)
 			a := <-w.desk.answers

@@ -74,10 +74,12 @@ func promptContent(p *schemas.Prompt, now time.Time) *content {
 
 // fitsWhole reports whether a prompt is shown with its exact payload. If it is not, it
 // cannot be allowed on Telegram. The result does not depend on the time, the decision or
-// the number of calls, so that it is the same when the answer comes as when p was sent.
+// the number of calls, nor on whether its agent still waits, so that it is the same when
+// the answer comes as when p was sent.
 func fitsWhole(p *schemas.Prompt) bool {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls
+	open.Detached = true // its note is longer than the one of Request.HostAsks
 	return layout(&open, people.Parts(&open, p.Request.CreatedAt)).fits(maxText - margin)
 }
 

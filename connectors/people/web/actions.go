@@ -171,7 +171,7 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 	if err != nil {
 		return schemas.Decision{}, p, err
 	}
-	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // Show also accepts the beginning of an id, but an answer must contain the whole id
+	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // a call that has joined a question: an answer must name the question
 		return schemas.Decision{}, p, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", a.PendingID)
 	}
 	if a.Digest == "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people/peopletest"
 	"github.com/nodbus/nod/connectors/people/web"
 	"github.com/nodbus/nod/schemas"
 )
@@ -144,6 +145,31 @@ func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
 	p.ready("allow")
 	p.does(chromedp.Click(".actions .allow"))
 	p.ends("Allowed once · Ann")
+}
+
+// The field for the code word is there for this condition alone, not for every condition
+// whose text resembles it.
+func TestTheCodeWordOfARequestIsNotFoundInAText(t *testing.T) {
+	t.Parallel()
+	r, nod := startStandIn(t)
+	p := r.visits("ann", 1024, 768)
+	for n, c := range []struct {
+		condition string
+		shown     bool
+	}{
+		{"a second device (no code word)", false},
+		{"at least a screen, " + schemas.ConditionCodeWord, true},
+	} {
+		prompt := peopletest.UnseenPrompt(n)
+		prompt.Conditions = []string{c.condition}
+		nod.shows(prompt)
+		p.opens(prompt.PendingID)
+		p.ready("deny")
+		p.Contains(p.text("dialog .takes"), c.condition)
+		p.Equal(c.shown, value[bool](p, "document.querySelector('dialog .answer-options input[type=password]') !== null"))
+		p.does(script("document.querySelector('dialog .close').click()"))
+		nod.withdraws(prompt.Key())
+	}
 }
 
 // If a request expires while its dialog is open, the outcome replaces its buttons.

@@ -98,6 +98,33 @@ func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
 	p.True(value[bool](p, input+".hidden"))
 }
 
+// The page shows the field for the code word because of the error's details, whatever the
+// error's text says.
+func TestTheCodeWordOfAThawIsNotFoundInAText(t *testing.T) {
+	t.Parallel()
+	r, nod := startStandIn(t)
+	p := r.visits("ann", 1024, 768)
+	p.freezeSays("Freeze")
+	p.clicksUntil("Sure? Deny everything")
+	p.clicksUntil("Thaw")
+	for _, c := range []struct {
+		err   *schemas.Error
+		shown bool
+	}{
+		{schemas.Errorf(schemas.CodeForbidden, "no thaw takes the code word here"), false},
+		{schemas.Errorf(schemas.CodeForbidden, "something is missing").WithCodeWord(), true},
+	} {
+		nod.mu.Lock()
+		nod.noThaw = c.err
+		nod.mu.Unlock()
+		for until := time.Now().Add(30 * time.Second); p.text("nod-freeze .notice") != c.err.Message; {
+			p.True(time.Now().Before(until), p.text("nod-freeze .notice"))
+			p.does(script("document.querySelector('nod-freeze button').click()"))
+		}
+		p.Equal(c.shown, !value[bool](p, "document.querySelector('nod-freeze input').hidden"))
+	}
+}
+
 func (p *page) chooses(what string) {
 	p.t.Helper()
 	p.does(script(`{ const s = document.querySelector("nod-freeze select"); s.value = "` + what + `"; s.dispatchEvent(new Event("change")); }`))

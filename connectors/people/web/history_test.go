@@ -108,12 +108,31 @@ func TestTheCodeWordIsAskedForAndRequired(t *testing.T) {
 	r.asks("S", "one", `{}`)
 	shown := s.until("session.permission.requested", "one")
 	r.Equal([]string{"the code word"}, shown.Payload.Takes)
+	r.True(shown.Payload.CodeWord)
 	allow := fields{"session_id": "S", "pending_id": "one", "option_id": "allow_once"}
 	without := s.refused(schemas.CodeForbidden, "permission.respond", allow)
-	r.Contains(without.Payload.Text, "Nothing changed: a request of risk medium takes the code word")
+	r.Contains(without.Payload.Text, "Nothing changed: a request of risk medium needs the code word")
 	allow["code_word"] = "open sesame"
 	answer, _ := s.gets("permission.respond", allow)
 	r.True(answer.Payload.Success, answer.Payload.Message)
+}
+
+// The error of a thaw says in a field of its own that the code word is missing, whatever its
+// text says.
+func TestAThawSaysThatItNeedsTheCodeWord(t *testing.T) {
+	r := start(t)
+	s := r.opens("ann")
+	s.gets("brake.freeze", nil)
+	t.Setenv("NOD_TEST_WORD", "open sesame")
+	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
+	_, err := owner.ApplySettings(r.ctx, under(`"confirm": [{"risk": "high", "code_word_env": "NOD_TEST_WORD"}]`))
+	r.NoError(err)
+	for _, word := range []string{"", "open"} {
+		r.JSONEq(`{"code_word":true}`, string(s.refused(schemas.CodeForbidden, "brake.thaw", fields{"code_word": word}).Payload.ErrorDetails))
+	}
+	thawed, _ := s.gets("brake.thaw", fields{"code_word": "open sesame"})
+	r.Equal("response", thawed.Type, thawed.Payload.Message)
+	r.Empty(s.refused(schemas.CodeNotFound, "grants.revoke", fields{"grant_id": "none"}).Payload.ErrorDetails)
 }
 
 // Two requests that differ only in their ids and sessions have the same hash. Any other

@@ -59,19 +59,24 @@ type pushKey struct{ private, public string }
 
 // newPushKey derives the VAPID key from the key that signs logins. So gateways with the
 // same login key have the same VAPID key, and a new login key ends all subscriptions.
-func newPushKey(logins []byte) (pushKey, error) {
-	h := hmac.New(sha256.New, logins)
+func newPushKey(s tokenSigner) (pushKey, error) {
+	h := hmac.New(sha256.New, s.key)
 	h.Write([]byte("web push"))
-	key, err := ecdh.P256().NewPrivateKey(h.Sum(nil))
-	if err != nil { // the derived number is no valid key, for about one login key in 2^32
-		return pushKey{}, fmt.Errorf("derive the key for push services: %w: remove web/key in the data directory", err)
+	return pushKeyFrom(h.Sum(nil), s.path)
+}
+
+// pushKeyFrom makes the key pair from its private number. file is the login key's.
+func pushKeyFrom(number []byte, file string) (pushKey, error) {
+	key, err := ecdh.P256().NewPrivateKey(number)
+	if err != nil { // happens for one login key in 2^32
+		return pushKey{}, fmt.Errorf("derive the key for push services from the login key: %w: replace %s by a new key; all users then log in again", err, file)
 	}
 	encode := base64.RawURLEncoding.EncodeToString
 	return pushKey{encode(key.Bytes()), encode(key.PublicKey().Bytes())}, nil
 }
 
 func newPusher(o *Options, s tokenSigner) (*pusher, error) {
-	key, err := newPushKey(s.key)
+	key, err := newPushKey(s)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +212,9 @@ func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 	case stopping.Err() != nil:
 		return
 	case over:
-		err = p.list.remove(func(o *device) bool { return o.Endpoint == d.Endpoint })
+		if err := p.list.remove(func(o *device) bool { return o.Endpoint == d.Endpoint }); err != nil {
+			p.log.Warn("web: a device that gets no more notifications could not be removed", "service", host(d.Endpoint), "error", err)
+		}
 	case err == nil:
 		p.list.update(d.Endpoint, func(o *device) { o.notified, o.notBefore, o.failures = now, now.Add(pushEvery), 0 })
 	default:
@@ -215,8 +222,6 @@ func (p *pusher) notify(stopping context.Context, d device, now time.Time) {
 			o.notBefore = time.Now().Add(min(p.retryAfter<<min(o.failures, 20), maxPushRetry))
 			o.failures++
 		})
-	}
-	if err != nil {
 		p.log.Warn("web: a device could not be notified; it is tried again", "service", host(d.Endpoint), "error", err)
 	}
 }

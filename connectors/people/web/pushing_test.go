@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,7 +37,7 @@ func (s *service) RoundTrip(*http.Request) (*http.Response, error) {
 // aPusher returns a pusher with one device, which has not been notified yet.
 func aPusher(t *testing.T, s *service) *pusher {
 	t.Helper()
-	key, err := newPushKey([]byte("key"))
+	key, err := newPushKey(tokenSigner{key: []byte("key")})
 	require.NoError(t, err)
 	list, err := openDevices(t.TempDir())
 	require.NoError(t, err)
@@ -157,7 +158,7 @@ func TestADeviceThatIsGoneIsRemoved(t *testing.T) {
 		"logged out":           {http.StatusCreated, 0, 0, refuse(errLoggedOut)},
 		"no approver any more": {http.StatusCreated, 0, 0, refuse(schemas.Errorf(schemas.CodeForbidden, "no"))},
 		"nod is away":          {http.StatusCreated, 0, 1, refuse(schemas.Errorf(schemas.CodeUnavailable, "no"))},
-		"another key":          {http.StatusCreated, 0, 0, func(p *pusher) { p.key, _ = newPushKey([]byte("another")) }},
+		"another key":          {http.StatusCreated, 0, 0, func(p *pusher) { p.key, _ = newPushKey(tokenSigner{key: []byte("another")}) }},
 		"the session's end": {http.StatusCreated, 0, 0, func(p *pusher) {
 			p.list.update("https://fcm.googleapis.com/one", func(o *device) { o.Session.Ends = time.Now() })
 		}},
@@ -173,6 +174,35 @@ func TestADeviceThatIsGoneIsRemoved(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Len(t, again.all(), c.left, name)
 	}
+}
+
+// The log does not say that a device is tried again if it is to be removed.
+func TestADeviceThatCannotBeForgotten(t *testing.T) {
+	t.Parallel()
+	p := aPusher(t, &service{status: http.StatusGone})
+	var log strings.Builder
+	p.log = slog.New(slog.NewTextHandler(&log, nil))
+	require.NoError(t, os.Remove(p.list.path))
+	require.NoError(t, os.Mkdir(p.list.path, 0o700))
+	p.show(ask("one", schemas.TierDisconnected))
+	p.round(t.Context())
+	require.Contains(t, log.String(), "a device that gets no more notifications could not be removed")
+	require.NotContains(t, log.String(), "tried again")
+}
+
+// The error about a login key that makes no push key names the file that was read.
+func TestALoginKeyThatMakesNoPushKey(t *testing.T) {
+	t.Parallel()
+	_, err := pushKeyFrom(make([]byte, 32), "/etc/nod/login-key")
+	require.ErrorContains(t, err, "/etc/nod/login-key")
+	file := filepath.Join(t.TempDir(), "key")
+	signer, err := openSigner(t.TempDir(), "")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(signer.dir, "key"), signer.path)
+	require.NoError(t, os.Rename(signer.path, file))
+	signer, err = openSigner(t.TempDir(), file)
+	require.NoError(t, err)
+	require.Equal(t, file, signer.path)
 }
 
 func TestDevicesAreStoredUpToALimit(t *testing.T) {

@@ -73,7 +73,9 @@ type requestView struct {
 	// reach is the index of the chosen rule in this list.
 	Remember []string `json:"remember"`
 	// Takes lists what an allowing answer needs besides an approver, such as the code word.
-	Takes []string `json:"takes"`
+	// CodeWord is true if it needs the code word.
+	Takes    []string `json:"takes"`
+	CodeWord bool     `json:"code_word"`
 	// Waiters is the number of identical calls that have asked; an answer repeats this
 	// number. Waiting is the number of these calls that still wait. Times is "×3" if
 	// Waiting is 3, and empty if it is less than 2.
@@ -115,7 +117,7 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 		PendingID: p.PendingID, SessionID: p.SessionID, TaskID: r.TaskID, ToolCallID: r.ToolCallID, Title: r.Title,
 		Options: optionsOf(r), ActionType: r.ActionType, ActionDetails: r.ActionDetails, CreatedAt: r.CreatedAt,
 		Kind: r.Kind, ToolName: r.ToolName, Agent: p.Agent, Risk: p.Risk, Digest: p.Digest, Deadline: p.Deadline,
-		Summary: people.Summary(p, summaryWidth), Parts: []part{}, Remember: []string{}, Takes: []string{},
+		Summary: people.Summary(p, summaryWidth), Parts: []part{}, Remember: []string{}, Takes: []string{}, CodeWord: p.HasCondition(schemas.ConditionCodeWord),
 		Waiters: p.Waiters, Waiting: p.Waiting, Times: people.Times(p),
 		sortKey: fmt.Sprintf("%020d.%s", r.CreatedAt.UnixNano(), p.Key()),
 	}

@@ -33,6 +33,7 @@ type said struct {
 		Details    json.RawMessage   `json:"action_details"`
 		Remember   []string          `json:"remember"`
 		Takes      []string          `json:"takes"`
+		CodeWord   bool              `json:"code_word"`
 		Same       string            `json:"same"`
 		Created    time.Time         `json:"created_at"`
 		Decision   *schemas.Decision `json:"decision"`
@@ -58,9 +59,10 @@ type said struct {
 			Live      bool   `json:"live"`
 		} `json:"grants"`
 		// Fields of an error.
-		Code    schemas.Code `json:"code"`
-		Message string       `json:"message"`
-		Text    string       `json:"text"`
+		Code         schemas.Code    `json:"code"`
+		Message      string          `json:"message"`
+		Text         string          `json:"text"`
+		ErrorDetails json.RawMessage `json:"details"`
 	} `json:"payload"`
 }
 

@@ -22,6 +22,8 @@ type standIn struct {
 	prompts map[string]schemas.Prompt
 	answers []schemas.Answer
 	grants  []schemas.StandingAnswer
+	freezes []schemas.Freeze
+	noThaw  *schemas.Error // the reply to every thaw
 	web     *web.Server
 }
 
@@ -122,7 +124,24 @@ func (s *standIn) Approver(_ context.Context, user string) (schemas.Approver, er
 	return schemas.Approver{Name: user}, nil
 }
 
-func (s *standIn) Freezes(context.Context) ([]schemas.Freeze, error) { return nil, nil }
+func (s *standIn) Freezes(context.Context) ([]schemas.Freeze, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.freezes, nil
+}
+
+func (s *standIn) Freeze(context.Context, schemas.FreezeRequest) (schemas.FreezeState, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.freezes = []schemas.Freeze{{By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}, At: time.Now()}}
+	return schemas.FreezeState{Freezes: s.freezes}, nil
+}
+
+func (s *standIn) Thaw(context.Context, schemas.FreezeRequest) (schemas.FreezeState, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return schemas.FreezeState{}, s.noThaw
+}
 
 func (s *standIn) Now(context.Context) (time.Time, error) { return time.Now().UTC(), nil }
 

@@ -44,8 +44,9 @@ type token struct {
 // tokenSigner signs tokens with a key from a file, so sessions stay valid across
 // restarts. A process that can read the key can make login links.
 type tokenSigner struct {
-	dir string // the directory of the key file and of the inbox's URL
-	key []byte
+	dir  string // holds the inbox's URL, and the key unless another file was named
+	path string // the key's file
+	key  []byte
 }
 
 const (
@@ -88,8 +89,8 @@ func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 
 func readSigner(dataDir, keyFile string) (tokenSigner, error) {
 	s := tokenSigner{dir: filepath.Join(dataDir, webDir)}
-	path := cmp.Or(keyFile, filepath.Join(s.dir, keyName))
-	text, err := os.ReadFile(path)
+	s.path = cmp.Or(keyFile, filepath.Join(s.dir, keyName))
+	text, err := os.ReadFile(s.path)
 	switch {
 	case keyFile == "" && errors.Is(err, fs.ErrNotExist):
 		return s, errNoInbox
@@ -99,9 +100,9 @@ func readSigner(dataDir, keyFile string) (tokenSigner, error) {
 	s.key, err = base64.RawURLEncoding.DecodeString(strings.TrimSpace(string(text)))
 	switch damaged := err != nil || len(s.key) != keyBytes; {
 	case damaged && keyFile != "":
-		return s, fmt.Errorf("%s is not a key for logins: use a copy of web/key in the data directory of a nod that has opened its inbox", path)
+		return s, fmt.Errorf("%s is not a key for logins: use a copy of web/key in the data directory of a nod that has opened its inbox", s.path)
 	case damaged:
-		return s, fmt.Errorf("%s is damaged: remove it, and nod up makes another; all users then log in again", path)
+		return s, fmt.Errorf("%s is damaged: remove it, and nod up makes another; all users then log in again", s.path)
 	}
 	return s, nil
 }

@@ -152,13 +152,13 @@ func channel(ctx context.Context, name string, err error, s *schemas.Settings, s
 }
 
 // openStore opens the stores of the nod of this data directory, with the key of the
-// role owner-store.
+// role owner-store. It makes no missing store.
 func openStore(ctx context.Context, o Options) (*bus.Store, func(), error) {
 	conn, err := bus.Join(ctx, o.Place, roles.ID{Role: roles.OwnerStore}, o.Log)
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := bus.OpenStore(ctx, conn, 1)
+	store, err := bus.OpenExistingStore(ctx, conn)
 	if err != nil {
 		conn.Close()
 		return nil, nil, err

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,8 +12,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 	"github.com/nodbus/nod/embed"
+	"github.com/nodbus/nod/schemas"
 )
 
 // run starts a nod on a data directory with these settings, until the test ends.
@@ -51,7 +55,7 @@ func TestChannels(t *testing.T) {
 		found := throughBus(t.Context(), options(dir))
 		says(t, found, OK, "it works")
 		says(t, found, OK, "Ann may answer on telegram")
-		says(t, found, Note, "requests of high risk or above take a second device")
+		says(t, found, Note, "requests of high risk or above need a second device")
 		assert.True(t, Healthy(found), "%+v", found)
 
 		require.NoError(t, os.WriteFile(token, []byte("123:WRONG\n"), 0o600))
@@ -77,6 +81,23 @@ func TestRights(t *testing.T) {
 	found := throughBus(t.Context(), options(dir))
 	says(t, found, Wrong, "connect as agent-local: agent-local has no key")
 	says(t, found, Wrong, "chmod 600")
+}
+
+// The checks make no missing store.
+func TestMissingStoresStayMissing(t *testing.T) {
+	dir := t.TempDir()
+	keys, err := roles.OpenKeys(dir)
+	require.NoError(t, err)
+	require.NoError(t, keys.Ensure(roles.First()...))
+	users, err := keys.Users()
+	require.NoError(t, err)
+	server, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	for range 2 {
+		found := channels(t.Context(), options(dir), &schemas.Settings{})
+		says(t, found, Note, "the stores cannot be read from here: open the store KV_pending_permissions: it does not exist")
+	}
 }
 
 func TestNodIsNotRunning(t *testing.T) {

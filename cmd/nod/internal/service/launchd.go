@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/xml"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // label is nod's name among the agents of launchd.
 const label = "com.github.nodbus.nod"
+
+// endTimeout is the time after which launchd kills a nod that it has told to end.
+const endTimeout = 30 * time.Second
 
 // launchd runs the agents (user services) of one logged-in user on macOS.
 type launchd struct{ uid int }
@@ -37,7 +42,7 @@ func (launchd) file(s Spec) string {
 	<key>ThrottleInterval</key>
 	<integer>5</integer>
 	<key>ExitTimeOut</key>
-	<integer>30</integer>
+	<integer>` + strconv.Itoa(int(endTimeout.Seconds())) + `</integer>
 	<key>Umask</key>
 	<integer>63</integer>
 	<key>ProcessType</key>
@@ -70,7 +75,18 @@ func (l launchd) stop(string) []command {
 	return []command{{words: []string{"launchctl", "bootout", l.domain() + "/" + label}, lax: true}}
 }
 
-func (launchd) gone() []command { return nil }
+// gone waits until launchd no longer has the agent, because bootout may return while nod
+// is still ending.
+func (l launchd) gone(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout) // of all tries together
+	defer cancel()
+	loaded, _ := l.state()
+	loaded.retries, loaded.fails = int(endTimeout/pause), true
+	if _, err := loaded.output(ctx); err != nil {
+		return &Unreached{Todo: []string{l.stop("")[0].String()}, Err: err}
+	}
+	return nil
+}
 
 func (launchd) links(string) []string { return nil }
 

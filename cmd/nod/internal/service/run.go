@@ -19,6 +19,8 @@ type command struct {
 	// retries is the number of further tries after a failure, for example while the
 	// old service is still ending.
 	retries int
+	// fails means that the command has to fail: it looks for something that must be gone.
+	fails bool
 }
 
 func (c command) String() string { return strings.Join(c.words, " ") }
@@ -52,7 +54,22 @@ func (c command) once(ctx context.Context) (string, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
+	if c.fails {
+		err = c.requireFailure(err)
+	}
 	return strings.Join(strings.Fields(out.String()), " "), err
+}
+
+// requireFailure returns nil if err means that c ran and failed by itself.
+func (c command) requireFailure(err error) error {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s: it is still there", c)
+	case errors.As(err, &exit) && exit.Exited():
+		return nil
+	}
+	return err
 }
 
 // outputContains runs c and reports whether its output contains text, as whole words. An

@@ -45,11 +45,11 @@ type kind interface {
 	// file returns the content of the service file.
 	file(Spec) string
 	// start returns the commands that make the system run the service file at path. To
-	// uninstall, the commands of stop run before the file is removed, and those of gone
-	// afterwards. On systemd, gone also ends a service that stop could not end.
+	// uninstall, the commands of stop run before the file is removed, and gone afterwards.
+	// gone ends a service that stop could not end, or returns an *Unreached about it.
 	start(path string) []command
 	stop(path string) []command
-	gone() []command
+	gone(context.Context) error
 	// links returns the links to the file at path that the system may have made.
 	links(path string) []string
 	// state returns a command, and the words that the command prints while the service runs.
@@ -145,13 +145,13 @@ func write(path, content string) error {
 }
 
 // Uninstall stops the service and removes its file. removed is false if there was no
-// file. If the system cannot be reached, Uninstall removes the file nevertheless and
-// returns an *Unreached.
+// file. If the system cannot be reached or keeps the service, Uninstall removes the file
+// nevertheless and returns an *Unreached.
 func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	if _, err := os.Stat(m.Path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	_ = runAll(ctx, m.kind.stop(m.Path)) // if stop fails on systemd, the commands of gone end the service
+	_ = runAll(ctx, m.kind.stop(m.Path)) // if it fails, gone sees to the service
 	for _, path := range m.kind.links(m.Path) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("remove the link that starts the service: %w", err)
@@ -160,7 +160,7 @@ func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	if err := os.Remove(m.Path); err != nil {
 		return false, fmt.Errorf("remove the service's file: %w", err)
 	}
-	return true, runAll(ctx, m.kind.gone())
+	return true, m.kind.gone(ctx)
 }
 
 // State is the state of a service.

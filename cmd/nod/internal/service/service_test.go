@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -190,6 +191,46 @@ func TestLaunchdInstallsAndRemovesTheAgent(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, removed)
 	assert.NoFileExists(t, manager.Path)
+}
+
+// If launchd keeps the agent, Uninstall does not report that nod is gone.
+func TestLaunchdKeepsTheAgent(t *testing.T) {
+	for name, body := range map[string]string{
+		"bootout fails":   `[ "$1" != bootout ] || { echo 'Boot-out failed: 5: Input/output error'; exit 5; }`,
+		"launchctl hangs": `[ "$1" != print ] || kill -9 $$`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, "launchctl")
+			synctest.Test(t, func(t *testing.T) { // the tries take no time
+				manager, err := service.New("darwin")
+				require.NoError(t, err)
+				_, err = manager.Install(t.Context(), m.spec())
+				require.NoError(t, err)
+				m.tool("launchctl", body)
+				removed, err := manager.Uninstall(t.Context())
+				var u *service.Unreached
+				require.ErrorAs(t, err, &u)
+				assert.NotContains(t, err.Error(), "\n")
+				assert.Regexp(t, `^launchctl bootout gui/\d+/com.github.nodbus.nod$`, u.Todo[0])
+				assert.True(t, removed)
+				assert.NoFileExists(t, manager.Path)
+			})
+		})
+	}
+}
+
+// bootout may return while nod is still ending.
+func TestUninstallWaitsUntilTheAgentHasEnded(t *testing.T) {
+	m := newMachine(t, "launchctl")
+	manager, err := service.New("darwin")
+	require.NoError(t, err)
+	_, err = manager.Install(t.Context(), m.spec())
+	require.NoError(t, err)
+	m.told()
+	m.tool("launchctl", `[ "$1" = print ] && { [ -e "$0.ended" ] && exit 113; : >"$0.ended"; }; exit 0`)
+	_, err = manager.Uninstall(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, m.told(), 3)
 }
 
 // Install retries if launchd refuses the agent because the old one is still ending.

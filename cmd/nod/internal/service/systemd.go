@@ -56,10 +56,10 @@ func (systemd) start(string) []command {
 
 func (systemd) stop(string) []command { return []command{systemctl("disable", "--now", unitName)} }
 
-func (systemd) gone() []command {
+func (systemd) gone(ctx context.Context) error {
 	end := systemctl("stop", unitName)
 	end.lax = true // it fails if the unit has ended or was never loaded
-	return []command{end, systemctl("daemon-reload")}
+	return runAll(ctx, []command{end, systemctl("daemon-reload")})
 }
 
 // links returns the link that systemctl enable makes.

@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,8 +58,9 @@ func Files(t *testing.T, test func(t *testing.T, transcript string)) {
 	}
 }
 
-// Replay plays a transcript. It fails the test if a line does not match, or if nod
-// received a request or a withdrawal that the transcript does not have.
+// Replay plays a transcript. It fails the test if a line does not match, if nod received a
+// request, a withdrawal or a call of HostResolved that the transcript does not have, or if
+// the transcript leaves a request pending.
 func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 	t.Helper()
 	for line := range strings.SplitSeq(transcript, "\n") {
@@ -78,27 +80,29 @@ func Replay(t *testing.T, transcript string, nod *Nod, sides map[string]Side) {
 			require.Equal(t, text, side.Hears())
 		}
 	}
-	assert.Empty(t, nod.asks, "no other request")
-	assert.Empty(t, nod.withdrawn, "no other withdrawal")
+	assert.Empty(t, nod.unplayed(), "the transcript says nothing of these")
 }
 
 // Nod is a fake nod that decides requests as a transcript says. It implements
 // agents.Asker and hook.Nod.
 type Nod struct {
-	asks              chan *pendingAsk
-	withdrawn, passed chan string
-	open              []*pendingAsk
+	asks      chan *pendingAsk
+	withdrawn chan withdrawal
+	passed    chan string
+	open      []*pendingAsk
 }
 
 // NewNod returns a fake nod without requests.
 func NewNod() *Nod {
-	return &Nod{asks: make(chan *pendingAsk, 100), withdrawn: make(chan string, 100), passed: make(chan string, 100)}
+	return &Nod{asks: make(chan *pendingAsk, 100), withdrawn: make(chan withdrawal, 100), passed: make(chan string, 100)}
 }
 
 type pendingAsk struct {
 	request  schemas.Request
 	answered chan answer
 }
+
+type withdrawal struct{ session, id, reason string }
 
 type answer struct {
 	decision schemas.Decision
@@ -118,9 +122,9 @@ func (n *Nod) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, err
 	}
 }
 
-// Withdraw passes the reason to the transcript's next line "> withdrawn".
-func (n *Nod) Withdraw(_ context.Context, _, _, reason string) error {
-	n.withdrawn <- reason
+// Withdraw passes the reason to the transcript's next "> withdrawn".
+func (n *Nod) Withdraw(_ context.Context, session, id, reason string) error {
+	n.withdrawn <- withdrawal{session, id, reason}
 	return nil
 }
 
@@ -136,6 +140,26 @@ func (n *Nod) HostResolved(_ context.Context, p schemas.HostResolved) error {
 	return err
 }
 
+// unplayed returns the requests, withdrawals and calls of HostResolved that no line has
+// played, and the requests that are still pending.
+func (n *Nod) unplayed() (all []string) {
+	for _, a := range n.open {
+		all = append(all, "pending: "+a.request.PendingID)
+	}
+	for {
+		select {
+		case a := <-n.asks:
+			all = append(all, "request: "+a.request.PendingID)
+		case w := <-n.withdrawn:
+			all = append(all, "withdrawal: "+w.reason)
+		case p := <-n.passed:
+			all = append(all, "HostResolved: "+p)
+		default:
+			return all
+		}
+	}
+}
+
 // playLine plays a line about nod. It returns false if the line is about another side.
 func (n *Nod) playLine(t *testing.T, who, text string) bool {
 	t.Helper()
@@ -145,7 +169,9 @@ func (n *Nod) playLine(t *testing.T, who, text string) bool {
 		n.open = append(n.open, a)
 		require.JSONEq(t, text, encodeStable(t, a.request))
 	case "> withdrawn":
-		require.Equal(t, text, Next(t, n.withdrawn))
+		w := Next(t, n.withdrawn)
+		n.open = slices.DeleteFunc(n.open, func(a *pendingAsk) bool { return a.request.SessionID == w.session && a.request.PendingID == w.id })
+		require.Equal(t, text, w.reason)
 	case "> passed":
 		require.JSONEq(t, text, Next(t, n.passed))
 	case "nod", "nod fails":

@@ -336,7 +336,7 @@ func (s *Server) answerCallbackQuery(_ *http.Request, body []byte) (any, *failur
 	}
 	p.answered = true
 	if m.Text != "" {
-		p.by.read = append(p.by.read, Read{Toast: m.Text})
+		p.by.read = append(p.by.read, Read{Toast: m.Text, Alert: m.Alert})
 	}
 	return true, nil
 }

@@ -29,10 +29,12 @@ type press struct {
 	answered bool
 }
 
-// Read is one text that a person saw: a message, by its id, or the text of a toast.
+// Read is one text that a person saw: a message, by its id, or the text of a toast. An
+// alert is a toast that stays until the person closes it.
 type Read struct {
 	Message int64
 	Toast   string
+	Alert   bool
 }
 
 // Message is a message as the person sees it now.

@@ -50,7 +50,7 @@ export class AnswerOptions {
 
   #addTakes() {
     this.element.append(el("p", "takes", `To allow this takes ${this.#request.takes.join("; ")}.`));
-    if (!this.#request.takes.some((t) => t.includes("code word"))) return;
+    if (!this.#request.code_word) return;
     this.#codeWord = el("input");
     Object.assign(this.#codeWord, { type: "password", autocomplete: "off", maxLength: 256 });
     this.element.append(el("label", "message", "Code word", this.#codeWord));

@@ -110,7 +110,7 @@ export class Freeze extends HTMLElement {
       this.#notice.textContent = action === "brake.freeze" ? `Open requests denied: ${reply.denied}. ${reply.text ?? ""}`.trim() : "";
     } catch (failure) {
       this.#notice.textContent = failure?.text ?? failure?.message ?? "";
-      this.#codeWord.hidden = !this.#notice.textContent.includes("takes the code word");
+      this.#codeWord.hidden = !failure?.details?.code_word;
       this.#setSure(false);
     } finally {
       this.#busy = false;

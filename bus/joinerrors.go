@@ -1,0 +1,21 @@
+package bus
+
+import (
+	"errors"
+	"strings"
+)
+
+// JoinErrors is errors.Join, except that the error's text is one line.
+func JoinErrors(errs ...error) error {
+	err := errors.Join(errs...)
+	if err == nil || !strings.Contains(err.Error(), "\n") {
+		return err
+	}
+	return oneLineError{err}
+}
+
+type oneLineError struct{ err error }
+
+func (e oneLineError) Error() string { return strings.ReplaceAll(e.err.Error(), "\n", "; ") }
+
+func (e oneLineError) Unwrap() error { return e.err }
