@@ -15,7 +15,7 @@ const (
 	RiskHigh   Risk = "high"
 )
 
-// EventKind is the kind of a record's next event.
+// EventKind is what the engine does when a pending record's timer fires.
 type EventKind string
 
 // The kinds of event.
@@ -25,7 +25,8 @@ const (
 	EventDeadline EventKind = "deadline" // end the calls whose deadline has passed
 )
 
-// Event is the next event of a pending record, for which its timer is armed.
+// Event is what the engine does next with a pending record unless the record is decided before.
+// The record's timer fires at the time At.
 type Event struct {
 	At   time.Time `json:"at"`
 	Kind EventKind `json:"kind"`

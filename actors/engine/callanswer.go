@@ -178,7 +178,7 @@ func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) 
 // endDenial ends a remembered denial that is older than the approval g of the same call.
 func (e *holdings) endDenial(ctx context.Context, g *schemas.StandingAnswer) error {
 	if now, err := e.answersOf(ctx, ownerOf(g)); err == nil && now.byID[g.GrantID] == nil {
-		return nil // there is no denial
+		return nil // no answer about this call is stored, so no denial
 	}
 	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if !old.Denies() || !old.RevokedAt.IsZero() || old.CreatedAt.After(g.CreatedAt) {

@@ -87,8 +87,9 @@ func (s *standingCache) changed(key string, revision uint64) {
 	o.stale[id] = max(o.stale[id], revision)
 }
 
-// missed drops all answers, because reports of changes may have been lost. Further reports may
-// be lost for staleAfter, so answers read within this time are not fresh.
+// missed drops all cached answers, because reports of changes may have been lost. More reports
+// may be lost within the next staleAfter, so during this time cached answers are compared with
+// the store before each use.
 func (s *standingCache) missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

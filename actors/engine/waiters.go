@@ -204,9 +204,10 @@ func allowsOnce(d *schemas.Decision) bool {
 	return d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !d.Lasts()
 }
 
-// withStandingAnswer returns the decision d. If d is a person's approval of calls whose agents
-// have stopped waiting, the returned decision contains a standing answer: each of these calls,
-// asked again, is allowed once until the latest of their deadlines.
+// withStandingAnswer returns the decision d. If d is a person's approval and the agents of some
+// of the question's calls have stopped waiting, the returned decision contains a standing answer:
+// it allows each of these calls once if its agent asks again. The standing answer expires at the
+// latest deadline of these calls.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
 	if !allowsOnce(d) || d.UpdatedInput != nil {
 		return d, nil

@@ -57,10 +57,10 @@ type Command struct {
 	Harm Harm // the harm that the command may do; of the entries that match a command line, the one with the most words counts
 
 	// How a remembered answer or a rule may limit the command.
-	runner      bool   // builds, tests, checks or shows: a remembered answer may store only the first words and allow any further ones
-	target      bool   // of a runner: the word after the name is the target, so an answer stores that word too
-	manyTargets bool   // of a runner: every operand is a target, so an answer for one target allows no further operand
-	chooser     string // if manyTargets is set: the flag whose value is not a target
+	runner      bool   // the command is a runner: it builds, tests, checks or shows the project; a remembered answer stores its first words and covers most words after them
+	target      bool   // of a runner: the word after its name, such as build in "make build", is its target; a remembered answer stores it too
+	manyTargets bool   // of a runner: every operand is a target; a remembered answer for one target covers no command with a second one
+	chooser     string // if manyTargets is set: the flag whose value, in the next word, is not a target
 	oneDash     bool   // long flags begin with one dash instead of two
 	Wraps       bool   // the words after the name are a command, which it runs
 	Interprets  bool   // one of the words may be a command line, which it runs
@@ -159,7 +159,7 @@ func RunnerWords(argv []string) int {
 	for n := min(3, len(argv)); n > 0; n-- {
 		name := strings.Join(argv[:n], " ")
 		switch c := Entry(name); {
-		case !c.runner || strings.Count(name, " ") != n-1: // one word with a space in it is not the same as two words
+		case !c.runner || strings.Count(name, " ") != n-1: // no runner, or an argument contains a space: the argument "go test" is not the command go test
 		case !c.target:
 			return n
 		case len(argv) == n || !word.Plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):

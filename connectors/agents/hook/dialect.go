@@ -114,10 +114,10 @@ func deny(reason string) Verdict { return Verdict{Effect: Deny, Reason: reason} 
 
 // Setup describes a host's settings file and the hook events that nod uses.
 type Setup struct {
-	DirEnv     string   // environment variable with the directory to use instead of Dir; may be empty
-	Dir        string   // the host's directory, relative to the user's home
-	ProjectDir string   // the host's directory, relative to a project; Dir if empty
-	File       string   // the settings file, relative to the directory
+	DirEnv     string   // environment variable with a path that replaces Dir; may be empty
+	Dir        string   // the host's settings directory, relative to the user's home
+	ProjectDir string   // the host's settings directory, relative to a project; Dir if empty
+	File       string   // the settings file, relative to the settings directory
 	Events     []string // events at which nod decides a call, in every installation
 	Strict     []string // events that a strict installation adds
 	// Blocks are the events at which the host runs the call if its hook is missing or

@@ -40,7 +40,7 @@ type model struct {
 	offline    bool // the last refresh failed to reach nod
 	reached    bool // nod has replied at least once
 	closing    bool
-	touched    bool // a key was pressed, so the user chose the selection
+	touched    bool // the user has pressed a key; until then the first request in the list is selected
 }
 
 func newModel(ctx context.Context, o Options, clock func() time.Time, after scheduler) *model {
