@@ -83,7 +83,7 @@ func transient(err error) bool {
 // Endpoint is one subject of a service.
 type Endpoint struct {
 	Name string
-	Verb string // after "nod.v1."
+	Verb string // the first token after "nod.v1." in the subject
 	// Tokens is the number of ids after the verb.
 	Tokens int
 	// Handle gets the endpoint's calls one after another. It must not block; it may

@@ -23,7 +23,7 @@ type Pairing struct {
 	From *From `json:"from,omitempty"`
 	// The engine sets CodeHash, Tries and Until.
 	CodeHash string    `json:"code_hash,omitempty"`
-	Tries    int       `json:"tries,omitempty"` // wrong codes so far
+	Tries    int       `json:"tries,omitempty"` // number of wrong codes that were sent so far
 	Until    time.Time `json:"until,omitzero"`
 }
 

@@ -84,7 +84,7 @@ type Need string
 // The needs.
 const (
 	NeedsRead    Need = "read"
-	NeedsWrite   Need = "write" // includes read
+	NeedsWrite   Need = "write" // includes read access
 	NeedsNetwork Need = "network"
 	NeedsNothing Need = "nothing" // the tool needs no permissions
 )

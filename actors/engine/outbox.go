@@ -246,7 +246,7 @@ func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Eve
 		return err
 	}
 	_, err := e.store.Records.Update(ctx, entry)
-	return err // after ErrMoved, the queue delivers the timer again
+	return err // if the record has changed meanwhile (ErrMoved), the queue delivers the timer again
 }
 
 // errRearmed requests another delivery of a fired timer.

@@ -88,9 +88,9 @@ const (
 type outcome int
 
 const (
-	goOn    outcome = iota // the next stage continues
+	goOn    outcome = iota // the next stage runs
 	decided                // the verdict of the result is the decision
-	ask                    // a person is asked; the checks that follow are skipped
+	ask                    // a person is asked; the remaining stages of the phase are skipped
 )
 
 // result is the result of a stage.

@@ -62,7 +62,7 @@ type ownerAnswers struct {
 	// Guarded by standingCache.mu.
 	now    *answers          // nil before the first reading
 	stale  map[string]uint64 // ids to read again, with the revision that the broker has reported
-	newest uint64            // the newest revision read
+	newest uint64            // the newest revision that was read of the owner's answers
 	until  time.Time         // from this time on, the answers are compared with the store before they are used
 }
 

@@ -17,7 +17,7 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	if !schemas.IsViewer(connector) {
 		return nil
 	}
-	if err := e.readSettings(ctx); err != nil { // a device may just have been paired
+	if err := e.readSettings(ctx); err != nil { // a second device may just have been paired, which the cached settings lack
 		return err
 	}
 	now := e.settings.now().settings

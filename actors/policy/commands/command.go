@@ -44,9 +44,9 @@ type Command struct {
 	anyFlag  bool   // no flag does harm: a pattern may expand to a file name that the command reads as a flag
 	apart    bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
 	ordered  bool   // flags must come before the operands: a flag after an operand makes nod ask
-	Loose    bool   // only the operands after the script are paths; the script and the values of flags are not
+	Loose    bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
 	Lists    bool   // the command prints only names, so it reads only the directories that a pattern spells out
-	script   string // if Loose is set: the flag whose value is the pattern; without this flag, the first operand is the pattern
+	script   string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is
 	// check finds flags and operands that read, write or run more than the lists above tell.
 	// It returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string
@@ -64,7 +64,7 @@ type Command struct {
 	oneDash     bool   // long flags begin with one dash instead of two
 	Wraps       bool   // the words after the name are a command, which it runs
 	Interprets  bool   // one of the words may be a command line, which it runs
-	inline      string // the flag whose value is code
+	inline      string // the flag whose value is code that the command runs
 	runsAny     bool   // a flag or a subcommand can run any other program
 
 	longs map[string]byte // the flags listed in the field long, by name; the value is 0, '=' or ':'

@@ -70,9 +70,9 @@ func anyText(s string) string {
 }
 
 // overlapList does the same as Overlap for a listed name with a wildcard. A listed name that
-// ends in *, such as .env*, overlaps with every pattern that begins with *, such as *.go. It
-// therefore counts only if the text before the first wildcard in shell begins like the listed
-// name.
+// ends in *, such as .env*, overlaps with every pattern that begins with *, such as *.go. For
+// such a name overlapList therefore returns true only if the text before the first wildcard in
+// shell begins with the listed name without its *.
 func overlapList(shell, listed string, dots bool) bool {
 	if !strings.HasSuffix(listed, "*") {
 		return Overlap(shell, listed, dots)

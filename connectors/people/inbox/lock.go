@@ -21,13 +21,13 @@ const (
 // inputLock is the state of the input lock that the user asked for. The lock covers one
 // session.
 type inputLock struct {
-	wanted  string // the wanted session; empty: no lock is wanted
+	wanted  string // the session whose lock the user wants; empty if the user wants none
 	held    string // the session whose lock this screen holds, according to nod's last reply
 	calling bool
 	renewed time.Time
-	typed   time.Time // the last key press or paste
+	typed   time.Time // when the user last pressed a key or pasted text
 	focused bool
-	notice  string // the reason why the lock is not held
+	notice  string // the reason why this screen does not hold the wanted lock
 }
 
 // lockReplyMsg is the reply to an operation on the lock.

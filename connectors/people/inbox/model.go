@@ -15,7 +15,7 @@ import (
 
 // Messages to the model that do not come from the terminal.
 type (
-	shownMsg struct{ prompt schemas.Prompt } // a version of a request
+	shownMsg struct{ prompt schemas.Prompt } // nod has sent a version of a request
 	tickMsg  struct{}                        // a second has passed
 )
 

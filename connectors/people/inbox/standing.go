@@ -26,7 +26,7 @@ type StandingAnswers interface {
 type standingList struct {
 	all    []schemas.StandingAnswer // the standing answers in force, newest first
 	read   bool                     // the standing answers were read since the view was opened
-	busy   bool                     // a standing answer is being revoked
+	busy   bool                     // a revocation is under way
 	notice string                   // the result of the last revocation, or the error if the standing answers could not be read
 }
 

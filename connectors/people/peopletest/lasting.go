@@ -112,7 +112,7 @@ type walk struct {
 	asks  func(n int) Person
 	depth int
 	count int
-	been  map[string]bool // the screens that were seen so far
+	been  map[string]bool // the screens that were seen so far, each with its controls
 	found map[string]bool
 }
 
