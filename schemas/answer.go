@@ -50,7 +50,7 @@ type Prompt struct {
 	PendingID string    `json:"pending_id"`
 	Connector string    `json:"connector,omitempty"`
 	Recipient string    `json:"recipient,omitempty"`
-	Revision  uint64    `json:"revision"` // of the record; receivers ignore a prompt with a lower revision than the last one
+	Revision  uint64    `json:"revision"` // the record's revision; receivers ignore a prompt with a lower revision than the last one
 	Agent     string    `json:"agent"`
 	Request   Request   `json:"request"`
 	Digest    string    `json:"digest"`

@@ -17,7 +17,7 @@ const (
 	CodeUnauthorized  Code = "UNAUTHORIZED"     // the caller gave no identity
 	CodeForbidden     Code = "FORBIDDEN"        // the caller's identity may not do this
 	CodeConflict      Code = "CONFLICT"         // another answer came first, or the id was reused
-	CodeStale         Code = "STALE"            // the digest differs, or the request timed out or was withdrawn
+	CodeStale         Code = "STALE"            // the answer's digest is not the request's, or the request timed out or was withdrawn
 	CodeUndeliverable Code = "UNDELIVERABLE"    // the request cannot be shown to any approver
 	CodeUnavailable   Code = "UNAVAILABLE"      // the failure is temporary: the caller should try again
 	CodeInternal      Code = "INTERNAL_ERROR"

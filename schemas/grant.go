@@ -135,7 +135,7 @@ type StandingAnswer struct {
 type ExactCall struct {
 	Same     string `json:"same"` // the call's CallDigest
 	ToolName string `json:"tool_name"`
-	Title    string `json:"title,omitempty"` // the call's command, path or address, shortened for lists
+	Title    string `json:"title,omitempty"` // the call's command, path, address or title, shortened for lists
 }
 
 // Use is one call that a limited answer has allowed.

@@ -27,7 +27,7 @@ type Pairing struct {
 	Until    time.Time `json:"until,omitzero"`
 }
 
-// HashCode returns the stored form of a pairing code.
+// HashCode returns the stored form of a pairing code or a login code.
 func HashCode(code string) string {
 	sum := sha256.Sum256([]byte(code))
 	return hex.EncodeToString(sum[:])

@@ -22,7 +22,7 @@ const (
 	// storeActiveEvery is how often the buffered activities are stored. Without the buffer,
 	// sessions of one agent that take turns would cause a write for every request.
 	storeActiveEvery = time.Second
-	// activeWithin bounds the time for storing the buffer.
+	// activeWithin bounds the time for storing the buffered activities.
 	activeWithin = 5 * time.Second
 )
 

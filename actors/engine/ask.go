@@ -148,7 +148,7 @@ func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEnt
 		return entry.Decision, nil
 	}
 	earlier, err := e.store.Log.Read(ctx, seq)
-	if errors.Is(err, bus.ErrNotFound) { // the full log has removed the first entry, although it still recognises the id
+	if errors.Is(err, bus.ErrNotFound) { // the log was full and has removed the first entry, but still recognises the id
 		return nil, reused(key)
 	}
 	if err != nil {

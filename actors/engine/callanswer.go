@@ -53,7 +53,7 @@ func payloadOf(r *schemas.Request) string {
 	return r.Title
 }
 
-// The lengths, in characters, of texts in a standing answer.
+// The maximum lengths, in characters, of texts in a standing answer. Longer texts are cut.
 const (
 	maxTitle   = 200
 	maxMessage = 1024

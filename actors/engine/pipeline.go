@@ -97,7 +97,7 @@ const (
 type result struct {
 	outcome outcome
 	verdict policy.Verdict // replaces the verdict of earlier stages, unless it is zero
-	basis   basis          // the entries behind an allow by entitlements; they are confirmed before it counts
+	basis   basis          // the stored entries on which an allow by entitlements relies; they are confirmed before the allow counts
 }
 
 // decide returns the result of a stage that decides.
@@ -123,7 +123,7 @@ type askState struct {
 	plan        promptPlan        // set by the stages of the last phase
 }
 
-// rulesResult is the result of the policy.
+// rulesResult is the result of the stage "rules".
 type rulesResult struct {
 	verdict policy.Verdict
 	call    policy.Call     // the request as the policy sees it

@@ -27,7 +27,7 @@ type promptLines struct {
 	by map[string]*promptLine
 }
 
-// of returns the line of a session.
+// of returns the prompt line of a session.
 func (ls *promptLines) of(session string) *promptLine {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -49,7 +49,7 @@ type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // by key, the questions that have left the line since drop was last called; true: held back
+	left  map[string]bool // by key, the questions that have left the line since drop was last called; the value is true if the question was held back
 	busy  bool            // a goroutine processes the line, and will process the questions in l.left too
 	front sync.Mutex
 

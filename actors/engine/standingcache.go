@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ownersKept bounds the sessions and agents whose answers are cached.
+// ownersKept bounds the number of sessions and agents whose answers are cached.
 const ownersKept = 16384
 
 // answers is an immutable snapshot of the standing answers of one owner, a session or an

@@ -32,7 +32,7 @@ type model struct {
 	guard         keyGuard
 	standing      standingList
 	lock          inputLock
-	news          string // the outcome of the last request that ended while not on the screen
+	news          string // the outcome of the last request that ended while it was not on the screen
 
 	skew       time.Duration // how far the broker's clock is ahead of this machine's
 	skewKnown  bool
