@@ -31,8 +31,8 @@ func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 // decide ends a question. Each open waiter for which about returns true gets the decision d;
 // every other open waiter becomes a question of its own. Of concurrent decisions only one is
 // stored; each caller gets the entry with the stored decision, after its effects are stored.
-// Nothing is written if about returns true for no open waiter, or false for the request that
-// opened the question, if that is still open.
+// Nothing is written if about returns true for no open waiter, or if it returns false for the
+// request that opened the question while this request is still open.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record

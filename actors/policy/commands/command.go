@@ -47,8 +47,8 @@ type Command struct {
 	Loose    bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
 	Lists    bool   // the command prints only names, so it reads only the directories that a pattern spells out
 	script   string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is
-	// check finds flags and operands that read, write or run more than the lists above tell.
-	// It returns the reason to refuse them, or "".
+	// check finds flags and operands that the fields above allow, but that may read, write or
+	// run more than is harmless. It returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string
 	Special bool   // no list of flags tells which words are harmless; package shell checks them by a grammar of their own
 	follows string // the flags with which the command follows the symbolic links that it finds

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The lock is renewed every few seconds while the last input is at most a minute old and
-// the window has the focus.
+// The screen renews its input lock every renewEvery while the last key press or paste is at most
+// thereFor ago and the window has the focus.
 const (
 	renewEvery  = 5 * time.Second
 	thereFor    = 60 * time.Second
