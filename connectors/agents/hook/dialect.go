@@ -41,8 +41,8 @@ type Call struct {
 	// Ignore is the reason why nod does not decide this call; empty if nod decides it.
 	Ignore string
 
-	SessionID  string // the host's id
-	ToolCallID string // the host's id; may be empty
+	SessionID  string // the host's id of the session
+	ToolCallID string // the host's id of the tool call; may be empty
 	ToolName   string
 	Action     schemas.ActionType
 	Input      json.RawMessage // a JSON object, exactly as the host sent it
@@ -128,7 +128,7 @@ type Setup struct {
 	// are not installed for such hosts: some hosts ignore a whole settings file, with
 	// the user's own rules, if it holds an unknown event.
 	Newer   []string
-	Matcher string // the matcher for all tools
+	Matcher string // the matcher of a hook that runs for all tools
 	Off     string // the top-level setting that, if true, turns all hooks off
 	// Flat is true if an event holds a list of hooks instead of groups of hooks,
 	// with Copilot CLI's field names.
