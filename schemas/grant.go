@@ -16,8 +16,8 @@ const (
 	ScopeAgent   Scope = "agent"   // later calls of the same agent, in any session
 )
 
-// RememberedRule is a rule of a grant. It covers a parsed command (all its words or the first ones),
-// a path, or a tool, in one project. It allows calls about which a person would be asked only
+// RememberedRule is a rule of a grant. It covers a parsed command (all its words or the first
+// ones), a path, or a tool, in one project. It allows calls about which a person would be asked only
 // because no rule of the policy matches. Deny and ask rules outrank it.
 type RememberedRule struct {
 	Tool    string   `json:"tool"`

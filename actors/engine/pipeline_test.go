@@ -265,8 +265,8 @@ func TestStageDenial(t *testing.T) {
 	b.Equal(goOn, b.runs("denial").outcome, "it has expired")
 }
 
-// This test has no store. TestAnApprovalAllowsOneOfManyCalls tests with a store that an approval allows
-// only one call.
+// This test has no store. TestAnApprovalAllowsOneOfManyCalls tests with a store that an approval
+// allows only one call.
 func TestStageApproval(t *testing.T) {
 	b := newStageBench(t, stageSettings, "unheard-of x")
 	b.Equal(goOn, b.runs("approval").outcome)
