@@ -253,7 +253,7 @@ type Message struct {
 
 func message(m *nats.Msg) Message {
 	id := m.Header.Get(nats.MsgIdHdr)
-	revision, _ := strconv.ParseUint(id[strings.LastIndexByte(id, '.')+1:], 10, 64) // 0 without a header
+	revision, _ := strconv.ParseUint(id[strings.LastIndexByte(id, '.')+1:], 10, 64) // 0 if the message has no Nats-Msg-Id header
 	return Message{Subject: m.Subject, Data: m.Data, Revision: revision}
 }
 

@@ -13,8 +13,8 @@ import (
 
 const (
 	// pingEvery is the interval of a connection's pings, and pingsMissed the number of
-	// unanswered pings that the connection tolerates. It changes to another server after 9 s
-	// of silence.
+	// unanswered pings that the connection tolerates. A connection whose server is silent
+	// for 9 s changes to another server.
 	pingEvery   = 3 * time.Second
 	pingsMissed = 2
 	// writeWithin limits the time of a write to a server that has stopped reading.

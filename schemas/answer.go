@@ -27,7 +27,7 @@ type Answer struct {
 	// Scope, if it is wider than ScopeOnce, also allows the later calls that Reach selects,
 	// for ForSeconds or, if that is 0, until the grant is revoked.
 	Scope      Scope `json:"scope,omitempty"`
-	Reach      int   `json:"reach,omitempty"` // index in the prompt's Remember
+	Reach      int   `json:"reach,omitempty"` // index of the chosen element of the prompt's Remember
 	ForSeconds int   `json:"for_seconds,omitempty"`
 	// Waiters repeats the prompt's Waiters: the answer decides about that many calls, in
 	// the order in which they were asked, and calls that joined later stay pending. 0
@@ -50,7 +50,7 @@ type Prompt struct {
 	PendingID string    `json:"pending_id"`
 	Connector string    `json:"connector,omitempty"`
 	Recipient string    `json:"recipient,omitempty"`
-	Revision  uint64    `json:"revision"` // of the record; receivers ignore a prompt with a lower revision than the last one
+	Revision  uint64    `json:"revision"` // the record's revision; receivers ignore a prompt with a lower revision than the last one
 	Agent     string    `json:"agent"`
 	Request   Request   `json:"request"`
 	Digest    string    `json:"digest"`
@@ -113,5 +113,5 @@ type Page struct {
 	Type    string    `json:"type"`
 	Prompts []Prompt  `json:"prompts"`
 	Next    string    `json:"next,omitempty"`
-	Now     time.Time `json:"now"` // broker time, for countdowns
+	Now     time.Time `json:"now"` // the broker's time, from which clients compute countdowns
 }

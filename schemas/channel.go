@@ -9,11 +9,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// ChannelSettings describes the settings of a people connector: connectors.NAME in
-// settings.json. The connector defines their struct and their schema. This package has no
-// list of channels: callers pass them to DecodeSettings and SettingsSchema.
+// ChannelSettings describes the settings of a channel, the member connectors.NAME of
+// settings.json. The channel's connector defines their struct and their schema. This package
+// has no list of channels: callers pass the channels to DecodeSettings and SettingsSchema.
 type ChannelSettings struct {
-	Name string // the key under connectors
+	Name string // the connector's name, the key of its settings under connectors
 	// Schema is the JSON Schema of the settings, without a $ref.
 	Schema []byte
 	// Check enforces rules that a JSON Schema cannot express, on settings that match

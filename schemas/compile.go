@@ -33,8 +33,8 @@ func schemaURL(name string) string { return "nod:///v1/" + name + schemaSuffix }
 
 // noun has the schema, the name and the limits of one message type.
 type noun struct {
-	typ      string // "" for settings.json, which has no envelope
-	label    string // names the whole message in errors
+	typ      string // the message's type; "" for settings.json, which has none
+	label    string // the message's name in errors
 	schema   func() (*jsonschema.Schema, error)
 	maxBytes int // 0 means the bus's own limit
 	maxDepth int // 0 means encoding/json's own limit

@@ -29,7 +29,7 @@ const (
 	// ShownRenew extends the claim of an attempt, if the entry still has it. It never
 	// claims an entry.
 	ShownRenew ShownOp = "renew"
-	ShownSet   ShownOp = "set" // writes the entry if its revision is still Entry
+	ShownSet   ShownOp = "set" // writes the entry if its revision is still the one in the field Entry
 )
 
 // Shown reads, claims or writes an entry of shown_prompts, which names the message that
@@ -49,7 +49,7 @@ type Shown struct {
 	Also []string `json:"also,omitempty"`
 	// Revision is the version of the record that the message shows; 0 if none is shown.
 	Revision uint64 `json:"revision,omitempty"`
-	Settled  bool   `json:"settled,omitempty"` // the outcome is shown, and no edit follows
+	Settled  bool   `json:"settled,omitempty"` // the message shows the outcome, and no edit follows
 	Claim    *Claim `json:"claim,omitempty"`
 	// Repeat means that one more message may show the request: a worker stopped while it was
 	// sending that message. nod does not have the message's handle, so no worker can edit
@@ -71,7 +71,7 @@ type DeliveryState string
 // The delivery states.
 const (
 	DeliveryShown       DeliveryState = "shown"
-	DeliveryFailed      DeliveryState = "failed"      // cannot be shown to this recipient
+	DeliveryFailed      DeliveryState = "failed"      // the prompt cannot be shown to this recipient
 	DeliveryUnreachable DeliveryState = "unreachable" // the recipient cannot be reached now
 )
 

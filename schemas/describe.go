@@ -35,7 +35,7 @@ func collect(v *jsonschema.ValidationError, faults *[]string) {
 		return
 	}
 	location := v.InstanceLocation
-	switch k := v.ErrorKind.(type) { // for these two kinds, add the missing or unknown member to the path
+	switch k := v.ErrorKind.(type) { // the path of these two kinds of error lacks the missing or unknown member, so it is added
 	case *kind.Required:
 		location = append(slices.Clip(location), k.Missing[0])
 	case *kind.AdditionalProperties:

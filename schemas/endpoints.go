@@ -34,7 +34,7 @@ func (c Callers) label() string {
 
 // Address is the subject of an endpoint, with its callers.
 type Address struct {
-	Verb string // after "nod.v1."
+	Verb string // the first token after "nod.v1."
 	// Tokens is the number of tokens after the verb. The first is the caller's name. If
 	// there are three, the others are the ids of a session and a request.
 	Tokens int

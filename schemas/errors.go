@@ -13,13 +13,13 @@ type Code string
 const (
 	CodeBadRequest    Code = "BAD_REQUEST"      // the call is not JSON, or not of a known type
 	CodeValidation    Code = "VALIDATION_ERROR" // a field is wrong; the error's message names it
-	CodeNotFound      Code = "NOT_FOUND"        // it does not exist, or belongs to another agent
+	CodeNotFound      Code = "NOT_FOUND"        // the named request, session or other object does not exist, or belongs to another agent
 	CodeUnauthorized  Code = "UNAUTHORIZED"     // the caller gave no identity
 	CodeForbidden     Code = "FORBIDDEN"        // the caller's identity may not do this
 	CodeConflict      Code = "CONFLICT"         // another answer came first, or the id was reused
-	CodeStale         Code = "STALE"            // the digest differs, or the request timed out or was withdrawn
+	CodeStale         Code = "STALE"            // the answer's digest is not the request's, or the request timed out or was withdrawn
 	CodeUndeliverable Code = "UNDELIVERABLE"    // the request cannot be shown to any approver
-	CodeUnavailable   Code = "UNAVAILABLE"      // try again
+	CodeUnavailable   Code = "UNAVAILABLE"      // the failure is temporary: the caller should try again
 	CodeInternal      Code = "INTERNAL_ERROR"
 	CodeUnknownAction Code = "UNKNOWN_ACTION"
 )

@@ -12,7 +12,7 @@ type FreezeRequest struct {
 	Agent     string `json:"agent,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
 	Reason    string `json:"reason,omitempty"`
-	From      From   `json:"from"` // an approver
+	From      From   `json:"from"` // the approver who freezes or thaws
 	// CodeWord is the code word for a thaw from the agents' machine, if the settings name
 	// one.
 	CodeWord string `json:"code_word,omitempty"`
@@ -22,7 +22,7 @@ type FreezeRequest struct {
 // grants would allow them. It does not stop commands that already run.
 type Freeze struct {
 	Agent     string    `json:"agent,omitempty"`
-	SessionID string    `json:"session_id,omitempty"` // if Agent is empty too, all agents are frozen
+	SessionID string    `json:"session_id,omitempty"` // if SessionID and Agent are both empty, all agents are frozen
 	Reason    string    `json:"reason,omitempty"`
 	By        By        `json:"by"`
 	At        time.Time `json:"at"`

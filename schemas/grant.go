@@ -16,14 +16,14 @@ const (
 	ScopeAgent   Scope = "agent"   // later calls of the same agent, in any session
 )
 
-// RememberedRule is a rule of a grant. It covers a parsed command (all its words or the first ones),
-// a path, or a tool, in one project. It allows calls about which a person would be asked only
+// RememberedRule is a rule of a grant. It covers a parsed command (all its words or the first
+// ones), a path, or a tool, in one project. It allows calls about which a person would be asked only
 // because no rule of the policy matches. Deny and ask rules outrank it.
 type RememberedRule struct {
 	Tool    string   `json:"tool"`
 	Argv    []string `json:"argv,omitempty"`
-	Prefix  bool     `json:"prefix,omitempty"` // more words may follow
-	Path    string   `json:"path,omitempty"`   // one file, or a directory with a trailing slash
+	Prefix  bool     `json:"prefix,omitempty"` // a command may have more words after Argv
+	Path    string   `json:"path,omitempty"`   // the covered file or, with a trailing slash, the directory
 	Project string   `json:"project,omitempty"`
 	// Dirs are the directories in which the command may run, because in others its words
 	// would mean other files. For the command of a task runner Dirs is empty: it may run
@@ -103,7 +103,7 @@ type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
 	Effect    Effect `json:"effect,omitempty"` // empty means EffectAllow
 	Scope     Scope  `json:"scope"`
-	SessionID string `json:"session_id,omitempty"` // the only session that it covers, in ScopeSession
+	SessionID string `json:"session_id,omitempty"` // in ScopeSession, the session whose calls the answer covers
 	Agent     string `json:"agent"`
 
 	Rules       []RememberedRule `json:"rules,omitempty"`
@@ -124,7 +124,7 @@ type StandingAnswer struct {
 
 	By        By        `json:"by"`
 	Question  string    `json:"question,omitempty"` // pending_id of the answered request
-	Message   string    `json:"message,omitempty"`  // the person's message
+	Message   string    `json:"message,omitempty"`  // the message that the person wrote with the answer
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero means until it is revoked
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
@@ -135,7 +135,7 @@ type StandingAnswer struct {
 type ExactCall struct {
 	Same     string `json:"same"` // the call's CallDigest
 	ToolName string `json:"tool_name"`
-	Title    string `json:"title,omitempty"` // short form of its payload, for lists
+	Title    string `json:"title,omitempty"` // the call's command, path, address or title, shortened for lists
 }
 
 // Use is one call that a limited answer has allowed.
@@ -173,15 +173,15 @@ func (c *ExactCall) String() string {
 type Grants struct {
 	Type   string           `json:"type"`
 	Grants []StandingAnswer `json:"grants"`
-	Next   string           `json:"next,omitempty"` // the After of the next page's query
+	Next   string           `json:"next,omitempty"` // the After of the query for the next page; empty on the last page
 }
 
 // Revoke ends a grant. After the reply, no engine allows a new request by this grant.
 type Revoke struct {
 	Type      string `json:"type"`
 	GrantID   string `json:"grant_id"`
-	SessionID string `json:"session_id,omitempty"` // for a grant in ScopeSession
-	Agent     string `json:"agent,omitempty"`      // for a grant in ScopeAgent
+	SessionID string `json:"session_id,omitempty"` // set for a grant in ScopeSession
+	Agent     string `json:"agent,omitempty"`      // set for a grant in ScopeAgent
 	// From is the approver who ends the grant. The owner leaves it out.
 	From *From `json:"from,omitempty"`
 }

@@ -8,14 +8,14 @@ type LoginCodeOp string
 
 // The operations on codes that the web inbox has signed.
 const (
-	SpendLoginCode LoginCodeOp = "spend" // store that the code is spent, until it expires
+	SpendLoginCode LoginCodeOp = "spend" // mark the code as spent; the mark is kept until the code expires
 	CheckLoginCode LoginCodeOp = "look"  // ask whether the code is spent
 )
 
-// LoginCode logs an approver in to the web inbox. A carrier requests a code for a person
-// who has written to it, and the inbox exchanges the code, once, for that person's web
-// identity. Codes that an inbox has signed itself are stored only when they are spent, so that
-// every inbox refuses them from then on.
+// LoginCode is a request about a code that logs an approver in to the web inbox, or the reply. A
+// carrier requests a code for a person who has written to the carrier. The inbox exchanges the
+// code, once, for that person's web identity. The inbox also signs codes itself (see
+// LoginCodeOp); nod stores such a code when it is spent, so that every inbox then refuses it.
 type LoginCode struct {
 	Type string      `json:"type"`
 	Op   LoginCodeOp `json:"op,omitempty"`

@@ -2,12 +2,12 @@ package schemas
 
 // Message is one row of the table of messages.
 type Message struct {
-	Type    string     // such as TypeRequest
-	Subject string     // a pattern; for a reply, the pattern of its request
+	Type    string     // the message's type, such as TypeRequest
+	Subject string     // the pattern of the message's subject; for a reply, of its request's subject
 	From    string     // sender
 	To      string     // receiver
 	How     string     // one of the How constants
-	What    string     // one line for docs/reference/messages.md
+	What    string     // a description of one line, for docs/reference/messages.md
 	New     func() any // returns a pointer to an empty struct of the message
 }
 

@@ -23,11 +23,11 @@ type Pairing struct {
 	From *From `json:"from,omitempty"`
 	// The engine sets CodeHash, Tries and Until.
 	CodeHash string    `json:"code_hash,omitempty"`
-	Tries    int       `json:"tries,omitempty"` // wrong codes so far
+	Tries    int       `json:"tries,omitempty"` // number of wrong codes that were sent so far
 	Until    time.Time `json:"until,omitzero"`
 }
 
-// HashCode returns the stored form of a pairing code.
+// HashCode returns the stored form of a pairing code or a login code.
 func HashCode(code string) string {
 	sum := sha256.Sum256([]byte(code))
 	return hex.EncodeToString(sum[:])

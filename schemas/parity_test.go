@@ -203,7 +203,7 @@ func (p parity) compareFields(path string, typ reflect.Type, at schemaNode) {
 
 type jsonField struct {
 	typ    reflect.Type
-	always bool // written even if it is empty
+	always bool // Go writes the field even if it is empty
 }
 
 func jsonFields(t testing.TB, v any) map[string]jsonField {

@@ -15,17 +15,18 @@ const (
 	RiskHigh   Risk = "high"
 )
 
-// EventKind is the kind of a record's next event.
+// EventKind is what the engine does when a pending record's timer fires.
 type EventKind string
 
 // The kinds of event.
 const (
-	EventRelease  EventKind = "release"  // show a question that was held back, if it is now its turn
+	EventRelease  EventKind = "release"  // show a question that was held back, if it is now the question's turn
 	EventEscalate EventKind = "escalate" // show the request on phones and chats, unless it is answered
 	EventDeadline EventKind = "deadline" // end the calls whose deadline has passed
 )
 
-// Event is the next event of a pending record, for which its timer is armed.
+// Event is what the engine does next with a pending record unless the record is decided before.
+// The record's timer fires at the time At.
 type Event struct {
 	At   time.Time `json:"at"`
 	Kind EventKind `json:"kind"`
@@ -53,7 +54,7 @@ type Vote struct {
 // by writing only this key.
 type Record struct {
 	Type     string          `json:"type"`
-	Agent    string          `json:"agent"` // from the subject of the request
+	Agent    string          `json:"agent"` // the agent's name, from the request's subject
 	User     string          `json:"user,omitempty"`
 	Request  json.RawMessage `json:"request"` // the bytes that the agent sent
 	Digest   string          `json:"digest"`

@@ -10,9 +10,9 @@ type Kind string
 
 // The kinds of request.
 const (
-	KindToolCall   Kind = "tool_call"  // may this tool run once?
-	KindPermission Kind = "permission" // may the session have these permissions?
-	KindQuestion   Kind = "question"   // a choice or a text, which allows nothing
+	KindToolCall   Kind = "tool_call"  // asks whether a tool may run once
+	KindPermission Kind = "permission" // asks whether the session may have more permissions
+	KindQuestion   Kind = "question"   // asks for a choice or a text; the answer allows nothing
 )
 
 // ActionType is the kind of effect that a tool call has.

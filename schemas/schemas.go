@@ -21,9 +21,9 @@ const (
 	MaxRequestBytes = 256 << 10 // a request, as the agent encoded it
 	MaxAnswerBytes  = 256 << 10 // an answer's message and updated_input together
 	MaxAwaited      = 500       // requests in one await
-	// MaxSettingsBytes is the size of the longest settings.json, in bytes.
+	// MaxSettingsBytes is the maximum size of settings.json, in bytes.
 	MaxSettingsBytes = 256 << 10
-	// MaxPath is the longest path of a permission, in characters.
+	// MaxPath is the maximum length of a path in a permission, in characters.
 	MaxPath = 4096
 	// MaxDirs is the largest number of directories in each list of a session.
 	MaxDirs = 256

@@ -7,7 +7,7 @@ import "time"
 type Session struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	Agent     string `json:"agent,omitempty"` // empty until the first request
+	Agent     string `json:"agent,omitempty"` // the agent that the session belongs to; empty until the first request
 	User      string `json:"user,omitempty"`
 	// Background means that no person watches this session: its requests are shown in a
 	// foreground session of the same user.
@@ -28,9 +28,9 @@ type Session struct {
 // SessionPermissions is the access of a managed session. Paths are absolute. The owner has to
 // make sure that they contain no symbolic links.
 type SessionPermissions struct {
-	WorkingDir string   `json:"working_dir,omitempty"` // may be read and written
+	WorkingDir string   `json:"working_dir,omitempty"` // this directory may be read and written
 	ReadDirs   []string `json:"read_dirs,omitempty"`
-	WriteDirs  []string `json:"write_dirs,omitempty"` // may be read as well
+	WriteDirs  []string `json:"write_dirs,omitempty"` // these directories may be read as well
 	Network    bool     `json:"network"`
 }
 
@@ -52,7 +52,7 @@ type SessionChange struct {
 // PermissionsChange replaces parts of a session's permissions. Absent fields stay
 // unchanged.
 type PermissionsChange struct {
-	WorkingDir *string   `json:"working_dir,omitempty"` // "" removes it
+	WorkingDir *string   `json:"working_dir,omitempty"` // "" removes the working directory
 	ReadDirs   *[]string `json:"read_dirs,omitempty"`
 	WriteDirs  *[]string `json:"write_dirs,omitempty"`
 	Network    *bool     `json:"network,omitempty"`
@@ -80,7 +80,7 @@ type Presence struct {
 	Op        PresenceOp `json:"op"`
 	SessionID string     `json:"session_id"`
 	ClientID  string     `json:"client_id"`
-	Kind      string     `json:"kind"` // terminal, web, voice, …
+	Kind      string     `json:"kind"` // the kind of client: terminal, web, voice, …
 	From      From       `json:"from"`
 }
 
@@ -112,6 +112,6 @@ const (
 	NoticeShown         NoticeKind = "shown"
 	NoticeUndeliverable NoticeKind = "undeliverable"
 	NoticeAsked         NoticeKind = "asked"   // this session shows the request of a background session
-	NoticeDecided       NoticeKind = "decided" // that request was decided
+	NoticeDecided       NoticeKind = "decided" // a request that this session shows for a background session was decided
 	NoticeGate          NoticeKind = "gate"    // a scheduled task lacks permissions
 )

@@ -21,7 +21,7 @@ type Settings struct {
 // Log sets the contents and the size of permission_log.
 type Log struct {
 	// Payloads adds to the log the payload of each request that people were asked about.
-	// The command nod policy suggest reads them.
+	// The command nod policy suggest reads these payloads.
 	Payloads bool `json:"payloads,omitempty"`
 	// MaxDays is the number of days after which an entry is removed; 0 means
 	// DefaultLogDays.
@@ -84,7 +84,7 @@ type Need string
 // The needs.
 const (
 	NeedsRead    Need = "read"
-	NeedsWrite   Need = "write" // includes read
+	NeedsWrite   Need = "write" // includes read access
 	NeedsNetwork Need = "network"
 	NeedsNothing Need = "nothing" // the tool needs no permissions
 )

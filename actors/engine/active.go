@@ -21,7 +21,7 @@ const (
 	// storeActiveEvery is how often the buffered activities are stored. Without the buffer,
 	// sessions of one agent that take turns would cause a write for every request.
 	storeActiveEvery = time.Second
-	// activeWithin bounds the time for storing the buffer.
+	// activeWithin bounds the time for storing the buffered activities.
 	activeWithin = 5 * time.Second
 )
 
@@ -35,9 +35,9 @@ type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
-	added map[string]time.Time       // by key, when the session was last added
+	added map[string]time.Time       // by activeKey, when the session was last added to due
 	last  map[string]string          // by agent, the key of the session added last; absent if another engine may since have written another session's key
-	due   map[string]schemas.Session // by key, the sessions to store
+	due   map[string]schemas.Session // by activeKey, the sessions to store
 }
 
 // add buffers the activity of a session that makes a request now. It does nothing if the

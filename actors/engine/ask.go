@@ -65,7 +65,7 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 		return e.rejoin(ctx, c, s)
 	case s.verdict.Effect == policy.Ask:
 		return e.askPerson(ctx, c, s, 0)
-	case s.rules.updated != nil: // the edited input may be too long for the log
+	case s.rules.updated != nil: // the policy has changed the input, which may be too long for the log
 		return e.createDecided(ctx, s, 0)
 	}
 	return e.decideFresh(ctx, c, s)
@@ -148,7 +148,7 @@ func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEnt
 		return entry.Decision, nil
 	}
 	earlier, err := e.store.Log.Read(ctx, seq)
-	if errors.Is(err, bus.ErrNotFound) { // the full log has removed the first entry, although it still recognises the id
+	if errors.Is(err, bus.ErrNotFound) { // the log was full and has removed the first entry, but still recognises the id
 		return nil, reused(key)
 	}
 	if err != nil {

@@ -53,7 +53,7 @@ func payloadOf(r *schemas.Request) string {
 	return r.Title
 }
 
-// The lengths, in characters, of texts in a standing answer.
+// The maximum lengths, in characters, of texts in a standing answer. Longer texts are cut.
 const (
 	maxTitle   = 200
 	maxMessage = 1024
@@ -79,7 +79,7 @@ func cut(text string, most int) string {
 }
 
 // answerCall stores the standing answer that follows from a person's decision about a tool
-// call. A denial lasts for the time in the settings. An approval that found no agent waiting
+// call. A denial lasts for the time in the settings. An approval given while no agent waits
 // lasts until it is used or expires. Any other approval ends an older denial of the call.
 // answerCall may be called repeatedly and in any order: the newer decision counts.
 func (e *holdings) answerCall(ctx context.Context, question bus.Entry) error {
@@ -136,9 +136,9 @@ func (e *holdings) keepDenial(ctx context.Context, g *schemas.StandingAnswer) er
 	return err
 }
 
-// keepApproval stores an approval that found no agent waiting. It can be used once for each
-// request that it was given for. Uses that are left of an older approval of the call are
-// added.
+// keepApproval stores an approval that was given while no agent waited. The approval can be used
+// once for each request that it was given for. Uses that are left of an older approval of the
+// call are added.
 func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) error {
 	stored, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if old.Denies() || !old.RevokedAt.IsZero() {
@@ -178,7 +178,7 @@ func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) 
 // endDenial ends a remembered denial that is older than the approval g of the same call.
 func (e *holdings) endDenial(ctx context.Context, g *schemas.StandingAnswer) error {
 	if now, err := e.answersOf(ctx, ownerOf(g)); err == nil && now.byID[g.GrantID] == nil {
-		return nil // there is no denial
+		return nil // no answer about this call is stored, so no denial
 	}
 	_, err := e.changeAnswer(ctx, ownerOf(g), g.GrantID, func(old *schemas.StandingAnswer) bool {
 		if !old.Denies() || !old.RevokedAt.IsZero() || old.CreatedAt.After(g.CreatedAt) {
@@ -225,7 +225,7 @@ func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 // counts one use of the approval.
 func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error) {
 	a := s.callAnswer
-	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the approval was given for this very request, so only the request's record may use it; that record is no longer kept
+	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the approval was given for this very request, so only this request's record could use it; that record has expired
 		return result{}, nil
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)

@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// checkConfirmation returns FORBIDDEN if the settings demand a confirmation before a request
-// of this risk is allowed, and the answer lacks it: it does not come from a connector that the
-// settings accept, or it lacks the code word.
+// checkConfirmation checks an answer that allows a request of this risk against the settings. It
+// returns FORBIDDEN if the settings do not accept an allow at this risk from the answer's
+// connector, or if they demand a code word and the answer's code word is wrong or missing.
 func (e *connectors) checkConfirmation(risk schemas.Risk, connector string, a *schemas.Answer) error {
 	settings := e.settings.now().settings
 	for _, c := range settings.Confirms() {
@@ -36,8 +36,8 @@ func isCodeWord(c *schemas.Confirm, said string) (bool, error) {
 	return err == nil && subtle.ConstantTimeCompare([]byte(word), []byte(said)) == 1, err
 }
 
-// codeWord reads the code word from its file or environment variable. It is read for each
-// answer, because it may change at any moment.
+// codeWord reads the code word from its file or environment variable. The engine calls it for
+// each answer, because the code word may change at any moment.
 func codeWord(c *schemas.Confirm) (string, error) {
 	word, from := os.Getenv(c.CodeWordEnv), c.CodeWordEnv
 	if c.CodeWordFile != "" {

@@ -92,7 +92,7 @@ func handle[Q, R any](at schemas.Endpoint[Q, R], f func(context.Context, *caller
 // endpoints returns the bus endpoints that the engine serves, one for each verb. Calls that
 // name the same request run one after another; all other calls run in parallel.
 func (e *Engine) endpoints() []bus.Endpoint {
-	handlers := map[string][]handler{} // by verb
+	handlers := map[string][]handler{} // the handlers of each verb
 	for _, h := range e.handlers() {
 		handlers[h.Verb] = append(handlers[h.Verb], h)
 	}

@@ -96,7 +96,7 @@ func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (e
 }
 
 // live returns the standing answers of the session and its agent that are in force, oldest
-// first. An answer that was shared from others is in force only while the others are.
+// first. An answer that was shared from other answers is in force only while all of those are.
 func (h *entitlements) live(now time.Time) []schemas.StandingAnswer {
 	all := answersIn(h.perms)
 	for _, of := range []*answers{h.own, h.agents} {

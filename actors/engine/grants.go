@@ -19,7 +19,7 @@ func agentKey(agent string) string { return "agent." + agent }
 func grant(entry *bus.Entry, r *schemas.Request, a *schemas.Answer, d *schemas.Decision) (*schemas.StandingAnswer, error) {
 	scope := a.Scope
 	if r.Kind == schemas.KindPermission && (scope == "" || scope == schemas.ScopeOnce) {
-		scope = schemas.ScopeSession // the request is for lasting permissions
+		scope = schemas.ScopeSession // an allowed permission counts in the whole session
 	}
 	if scope == "" || scope == schemas.ScopeOnce || d.Outcome != schemas.Allowed {
 		return nil, nil

@@ -81,7 +81,7 @@ func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent
 	if d == nil {
 		return nil, nil // the call has just become a question of its own; the host's next report withdraws it
 	}
-	if callRan && d.Outcome != schemas.Allowed { // even if a denial or the deadline came before the withdrawal
+	if callRan && d.Outcome != schemas.Allowed { // also if a denial or a timeout was stored before this withdrawal
 		if _, err = e.life.addAftermath(ctx, question, e.life.ranAftermath(call.pendingID)); err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent
 	return ids, nil
 }
 
-// openCall is a pending call, with the record that decides it.
+// openCall is a pending call, with the record of the question that the call waits for.
 type openCall struct {
 	question  bus.Entry
 	pendingID string
@@ -163,8 +163,8 @@ func (e *withdrawals) supersededByHost(ctx context.Context, agent string, p *sch
 	return gone, nil
 }
 
-// digestIgnoringCwd returns the CallDigest of a call without its working directory: when the
-// host reports the call, the call itself may have changed the directory.
+// digestIgnoringCwd returns the CallDigest of a call without its working directory. The host
+// reports a call after it has run, and the call itself may have changed the directory.
 func digestIgnoringCwd(r *schemas.Request) (string, error) {
 	var details map[string]json.RawMessage
 	if len(r.ActionDetails) > 0 {

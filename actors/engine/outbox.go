@@ -36,7 +36,7 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	if err != nil {
 		return err
 	}
-	if rec.Joined != "" { // the agent and the carriers get the versions of the record that this request has joined
+	if rec.Joined != "" { // the agent and the carriers get the versions of the question that this request has joined
 		if rec.Terminal() {
 			err = e.life.view(prompt)
 		}
@@ -77,7 +77,7 @@ func (e *recordLife) view(p schemas.Prompt) error {
 // carriers may show it by now.
 func (e *effects) queuePrompts(ctx context.Context, rec *schemas.Record, prompt schemas.Prompt) error {
 	if rec.NextEvent != nil && rec.NextEvent.Kind != schemas.EventDeadline {
-		return nil // an approver at the session or earlier questions go first, or the request ended before phones and chats showed it
+		return nil // phones and chats do not show the request yet, because an approver is at the session or earlier questions go first; or the request ended before they showed it
 	}
 	for _, r := range rec.Routes {
 		if schemas.IsViewer(r.Connector) || r.Failed {
@@ -246,7 +246,7 @@ func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Eve
 		return err
 	}
 	_, err := e.store.Records.Update(ctx, entry)
-	return err // after ErrMoved, the queue delivers the timer again
+	return err // if the record has changed meanwhile (ErrMoved), the queue delivers the timer again
 }
 
 // errRearmed requests another delivery of a fired timer.

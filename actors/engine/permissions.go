@@ -75,9 +75,9 @@ type permissionsResult struct {
 	missing []policy.Permission      // permissions that the call needs and the session lacks; an answer may grant them
 	holder  string                   // the id of the session that a request for permissions is for
 	unclear bool                     // nod cannot tell which permissions the call needs, so an answer covers only this call
-	asks    bool                     // a person is asked, whatever the grants allow
-	covered []schemas.RememberedRule // grants for this call, made from the session's permissions
-	basis   basis                    // the basis of covered
+	asks    bool                     // a person must be asked, even if grants allow the call
+	covered []schemas.RememberedRule // rules that allow this call, made from the session's permissions
+	basis   basis                    // the stored entries on which covered relies
 }
 
 // checkPermissions compares a request with the permissions that its session holds.

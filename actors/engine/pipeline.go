@@ -88,16 +88,16 @@ const (
 type outcome int
 
 const (
-	goOn    outcome = iota // the next stage continues
+	goOn    outcome = iota // the next stage runs
 	decided                // the verdict of the result is the decision
-	ask                    // a person is asked; the checks that follow are skipped
+	ask                    // a person is asked; the remaining stages of the phase are skipped
 )
 
 // result is the result of a stage.
 type result struct {
 	outcome outcome
 	verdict policy.Verdict // replaces the verdict of earlier stages, unless it is zero
-	basis   basis          // the entries behind an allow by entitlements; they are confirmed before it counts
+	basis   basis          // the stored entries on which an allow by entitlements relies; they are confirmed before the allow counts
 }
 
 // decide returns the result of a stage that decides.
@@ -123,7 +123,7 @@ type askState struct {
 	plan        promptPlan        // set by the stages of the last phase
 }
 
-// rulesResult is the result of the policy.
+// rulesResult is the result of the stage "rules".
 type rulesResult struct {
 	verdict policy.Verdict
 	call    policy.Call     // the request as the policy sees it

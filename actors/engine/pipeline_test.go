@@ -265,8 +265,8 @@ func TestStageDenial(t *testing.T) {
 	b.Equal(goOn, b.runs("denial").outcome, "it has expired")
 }
 
-// This test has no store. TestAnApprovalAllowsOneOfManyCalls tests with a store that an approval allows
-// only one call.
+// This test has no store. TestAnApprovalAllowsOneOfManyCalls tests with a store that an approval
+// allows only one call.
 func TestStageApproval(t *testing.T) {
 	b := newStageBench(t, stageSettings, "unheard-of x")
 	b.Equal(goOn, b.runs("approval").outcome)
@@ -283,7 +283,8 @@ func TestStageAdmission(t *testing.T) {
 	b.refuses("admission", schemas.CodeForbidden)
 }
 
-// This session is not in the background, so the stage needs no store to find another one.
+// The request's session is not in the background, so the stage "foreground" does not read the
+// store to find a foreground session.
 func TestStageForeground(t *testing.T) {
 	b := newStageBench(t, stageSettings, "git push")
 	b.Equal(goOn, b.runs("foreground").outcome)

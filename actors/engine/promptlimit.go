@@ -54,9 +54,9 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// unreachedEvent returns the next event of a request that is being decided, if phones and
-// chats would have shown the request at that event: a release or an escalation. They do not
-// get the outcome then. Otherwise it returns nil.
+// unreachedEvent returns the next event of a request that is being decided if phones and chats
+// would have shown the request only at that event, a release or an escalation. Then they are
+// not sent the outcome either. Otherwise unreachedEvent returns nil.
 func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
 		return next

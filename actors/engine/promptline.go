@@ -27,7 +27,7 @@ type promptLines struct {
 	by map[string]*promptLine
 }
 
-// of returns the line of a session.
+// of returns the prompt line of a session.
 func (ls *promptLines) of(session string) *promptLine {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -49,11 +49,11 @@ type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // by key, the questions that have left the line since drop was last called; true: held back
+	left  map[string]bool // by key, the questions that have left the line since drop was last called; the value is true if the question was held back
 	busy  bool            // a goroutine processes the line, and will process the questions in l.left too
 	front sync.Mutex
 
-	places   []linePlace // guarded by the lock front
+	places   []linePlace // the questions in the line; guarded by front
 	verified time.Time
 }
 
@@ -61,7 +61,7 @@ type promptLine struct {
 type linePlace struct {
 	key   string
 	since time.Time
-	shown bool // not held back when its record was last read
+	shown bool // the question was not held back when its record was last read
 }
 
 // leave removes a question from the line, and shows the questions that move up to the first
@@ -133,7 +133,7 @@ func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	for i := 0; i < limit; {
 		if i == len(l.places) {
 			if listed {
-				return nil // the whole line is shown
+				return nil // every question in the line is shown
 			}
 			if err := l.list(ctx, e); err != nil {
 				return err
@@ -192,7 +192,7 @@ func (l *promptLine) drop() (stale bool) {
 	left := l.left
 	l.left = nil
 	l.mu.Unlock()
-	shown := 0 // questions that have left and that another engine had shown
+	shown := 0 // number of questions that have left and that another engine had shown
 	for _, held := range left {
 		if !held {
 			shown++

@@ -250,9 +250,10 @@ func (e *connectors) asQuestions(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// matchingKeys returns the keys that a query may mean. One id may be a prefix of another,
-// because agents choose them, and a list may show both shortened to the same text. If the
-// query names no session, a whole id therefore also matches every id that begins with it.
+// matchingKeys returns the keys of the requests that a query may mean by its id. Agents choose
+// the ids and lists shorten them, so a request's whole id may look like the shortened id of
+// another request. If the query names no session, an id therefore matches every id that begins
+// with it, even if a request has exactly this id.
 func (e *connectors) matchingKeys(ctx context.Context, q *schemas.Query) ([]string, error) {
 	if !schemas.ValidID(q.PendingID) {
 		return nil, schemas.Errorf(schemas.CodeValidation, "pending_id: %q is no id: expected 1 to 128 letters, digits, _ or -", q.PendingID)

@@ -227,7 +227,7 @@ func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schema
 }
 
 // replacedDecision returns the decision that withdraws the detached waiter w, because the
-// agent has sent the same call again; as is the new id.
+// agent has sent the same call again. as is the id of the new request.
 func (e *recordLife) replacedDecision(entry *bus.Entry, w schemas.Waiter, as string) *schemas.Decision {
 	session, _ := schemas.SplitKey(entry.Key)
 	return e.withdrawal(entry.Record.Agent, &schemas.Withdraw{SessionID: session, PendingID: w.PendingID, Reason: "asked again as " + as}, w.Digest)

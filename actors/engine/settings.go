@@ -20,7 +20,7 @@ type settingsSnapshot struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
-	needs    map[string]policy.Access // the permissions that tools need
+	needs    map[string]policy.Access // by tool name, the access that a tool needs in a managed session
 	read     time.Time                // when the last successful reading from the store began
 }
 
@@ -163,8 +163,8 @@ func (e *admin) changeSettings(ctx context.Context, c *caller, change *schemas.S
 	return schemas.SettingsState{Type: schemas.TypeSettingsState, Revision: revision, Settings: s}, nil
 }
 
-// approver returns the approver who has an identity. If the cached settings do not name the
-// identity, they are read again before it is refused.
+// approver returns the approver with the identity userID on a connector. If the cached settings
+// do not name this identity, approver reads the settings again before it refuses the identity.
 func (e *base) approver(ctx context.Context, connector, userID string) (schemas.Approver, error) {
 	a, ok := e.settings.now().settings.Approver(connector, userID)
 	if !ok {

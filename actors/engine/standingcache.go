@@ -12,7 +12,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// ownersKept bounds the sessions and agents whose answers are cached.
+// ownersKept bounds the number of sessions and agents whose answers are cached.
 const ownersKept = 16384
 
 // answers is an immutable snapshot of the standing answers of one owner, a session or an
@@ -62,7 +62,7 @@ type ownerAnswers struct {
 	// Guarded by standingCache.mu.
 	now    *answers          // nil before the first reading
 	stale  map[string]uint64 // ids to read again, with the revision that the broker has reported
-	newest uint64            // the newest revision read
+	newest uint64            // the newest revision that was read of the owner's answers
 	until  time.Time         // from this time on, the answers are compared with the store before they are used
 }
 
@@ -87,8 +87,9 @@ func (s *standingCache) changed(key string, revision uint64) {
 	o.stale[id] = max(o.stale[id], revision)
 }
 
-// missed drops all answers, because reports of changes may have been lost. Further reports may
-// be lost for staleAfter, so answers read within this time are not fresh.
+// missed drops all cached answers, because reports of changes may have been lost. More reports
+// may be lost within the next staleAfter, so during this time cached answers are compared with
+// the store before each use.
 func (s *standingCache) missed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,7 +48,7 @@ func (e *effects) sweepOne(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if entry.Record.Joined != "" { // the question may have ended without deciding this request
+	if entry.Record.Joined != "" { // the request has joined a question, which may have ended without deciding the request
 		_, _, err = e.life.lookUp(ctx, entry)
 	} else {
 		_, err = e.store.Records.Armed(ctx, &entry)

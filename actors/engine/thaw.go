@@ -17,7 +17,7 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	if !schemas.IsViewer(connector) {
 		return nil
 	}
-	if err := e.readSettings(ctx); err != nil { // a device may just have been paired
+	if err := e.readSettings(ctx); err != nil { // a second device may just have been paired, which the cached settings lack
 		return err
 	}
 	now := e.settings.now().settings
@@ -28,7 +28,7 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 }
 
 // checkCodeWord returns FORBIDDEN if permissions.confirm names a code word for the highest
-// risk and said is not that word. If it names none, said must be empty.
+// risk and said is not that word. If the settings name no code word, said must be empty.
 func checkCodeWord(s *schemas.Settings, said string) error {
 	c := s.CodeWordFor(schemas.RiskHigh)
 	if c == nil && said != "" {

@@ -31,8 +31,8 @@ func countedWaiters(places int, now time.Time) func(*schemas.Waiter) bool {
 // decide ends a question. Each open waiter for which about returns true gets the decision d;
 // every other open waiter becomes a question of its own. Of concurrent decisions only one is
 // stored; each caller gets the entry with the stored decision, after its effects are stored.
-// Nothing is written if about returns true for no open waiter, or false for the request that
-// opened the question, if that is still open.
+// Nothing is written if about returns true for no open waiter, or if it returns false for the
+// request that opened the question while this request is still open.
 func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
@@ -204,9 +204,10 @@ func allowsOnce(d *schemas.Decision) bool {
 	return d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !d.Lasts()
 }
 
-// withStandingAnswer returns the decision d. If d is a person's approval of calls whose agents
-// have stopped waiting, the returned decision contains a standing answer: each of these calls,
-// asked again, is allowed once until the latest of their deadlines.
+// withStandingAnswer returns the decision d. If d is a person's approval and the agents of some
+// of the question's calls have stopped waiting, the returned decision contains a standing answer:
+// it allows each of these calls once if its agent asks again. The standing answer expires at the
+// latest deadline of these calls.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
 	if !allowsOnce(d) || d.UpdatedInput != nil {
 		return d, nil

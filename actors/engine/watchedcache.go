@@ -36,11 +36,11 @@ type reading[T any] struct {
 	began    time.Time
 }
 
-// cacheSlot caches one key.
+// cacheSlot caches the value of one key.
 type cacheSlot[T any] struct {
 	last    *reading[T] // nil before the first reading
 	current bool
-	changes uint64 // how many times outdate was called
+	changes uint64 // number of calls of outdate, so that keep notices a change during a reading
 }
 
 // last returns the newest reading of a key, however old it is, or nil.

@@ -49,7 +49,7 @@ func toolAttacks() []toolAttack {
 	)
 }
 
-// No preset allows a tool attack.
+// No preset allows a call in toolAttacks.
 func TestToolAttacks(t *testing.T) {
 	for _, name := range []string{policy.PresetDesign, policy.PresetReaders, policy.PresetProject} {
 		p := preset(t, name)

@@ -106,9 +106,9 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 	return len(t.paths) > 0
 }
 
-// keepsToAnswer reports whether an answer for a prefix also covers rest, the words after this
-// prefix: they mean nothing outside the project, set no variable, run no other target and
-// supply no code.
+// keepsToAnswer reports whether an answer that stores the first words of a command also covers
+// rest, the words after them: no word names a path outside the project, sets a variable, adds a
+// target or supplies code.
 func keepsToAnswer(a *schemas.RememberedRule, loc *pathname.Location, rest []string) bool {
 	argv := a.Argv
 	if argv[0] == "rtk" && len(argv) > 1 {
@@ -117,8 +117,8 @@ func keepsToAnswer(a *schemas.RememberedRule, loc *pathname.Location, rest []str
 	return commands.Bounded(argv, rest) && !slices.ContainsFunc(rest, func(w string) bool { return leadsOut(w, loc) })
 }
 
-// leadsOut reports whether w, a further word of a runner, means a path outside the project, or
-// a file that decides which programs run, such as a hook.
+// leadsOut reports whether w, a word after those that a remembered answer stores, names a path
+// outside the project, or a file that decides which programs run, such as a hook.
 func leadsOut(w string, loc *pathname.Location) bool {
 	flag := strings.HasPrefix(w, "-")
 	parts := pathname.Pieces(w)

@@ -152,7 +152,7 @@ type Replayed struct {
 	Allowed     int            `json:"allowed"`
 	Asked       int            `json:"asked"`
 	Denied      int            `json:"denied"`
-	Median      int            `json:"median"` // median number of prompts per session
+	Median      int            `json:"median"` // the median number of prompts per session
 	P90         int            `json:"p90"`
 	AllowedBy   map[string]int `json:"allowed_by_tool"`
 	Suggestions []Suggestion   `json:"suggestions"` // rules that would have spared the most prompts, over all projects

@@ -62,7 +62,7 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 		return []Permission{{Access: AccessNetwork}}, nil
 	}
 	t := tools.Named(name)
-	if t.Kind == tools.Unknown { // the caller added this tool to needs; it reads or writes files
+	if t.Kind == tools.Unknown { // nod does not know this tool, but the caller has added it to needs as one that reads or writes files
 		if t.Kind = tools.File; access == AccessWrite {
 			t.Kind = tools.Edit
 		}

@@ -235,8 +235,9 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) 
 
 // options returns the installation options for the flags. The hook's command line
 // names the data directory, servers and key that this command uses, because the host
-// may run it in another environment. The hook runs the launcher, and options makes
-// the launcher first: if a hook's program is missing, some hosts run the tool.
+// may run it in another environment. The hook runs the launcher, a link to nod in the
+// data directory. options creates this link before the hook is installed: if a hook's
+// program is missing, some hosts run the tool without asking.
 func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
 	if c.Uninstall {

@@ -8,7 +8,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// runs returns, by the call's key, the decisions in events that let an agent's call run.
+// runs returns the decisions in events that agents received and that allow a call, by the call's
+// key.
 func runs(events []*event) map[string]*schemas.Decision {
 	all := map[string]*schemas.Decision{}
 	for _, ev := range events {

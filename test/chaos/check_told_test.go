@@ -10,7 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// decidedAt returns the earliest time at which any party was sent a request's decision.
+// decidedAt returns the earliest time at which any party was sent the decision of the request
+// that events are about. known is false if no party was sent the decision.
 func decidedAt(events []*event) (at time.Duration, known bool) {
 	at = never
 	for _, ev := range events {

@@ -71,7 +71,7 @@ func TestAnotherMachineJoins(t *testing.T) {
 	_, err = nats.Connect("nats://" + address)
 	require.ErrorContains(t, err, "certificate", "a client without TLS, or that trusts the system's authorities, cannot connect")
 
-	// If another nod listens at the same address, the machine does not trust it.
+	// The invited machine does not trust another nod that listens at the same address.
 	here.Kill()
 	other := rig.NewMachine(t)
 	invites(other, "devbox")

@@ -247,7 +247,7 @@ func (h *house) upgrade() {
 	h.release("2")
 	h.hook()
 	h.stop()
-	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // a large output file, which nothing rotates
+	h.NoError(os.WriteFile(h.said, make([]byte, 2<<20), 0o600)) // the service's output file has grown to 2 MiB; no program rotates it
 	h.serve()
 	h.hook()
 	h.Contains(h.ok("pending", "--json"), "survives")

@@ -214,8 +214,8 @@ func TestALateDetachKeepsTheNextCallsTimer(t *testing.T) {
 	env.Equal([]string{"second"}, listed(env, "S"), "the fourth has joined the second")
 }
 
-// A used and revoked approval allows nothing, even after the record of its request has
-// expired.
+// An approval that was used once and then revoked allows no further call, even after the record
+// of the approved request has expired.
 func TestAUsedAndRevokedApprovalAllowsNothing(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

@@ -150,7 +150,7 @@ func TestNodCodexAppServer(t *testing.T) {
 	m.StartNod()
 	const asks = `{"id":1,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
 	c := m.Command("codex-app-server", "--", "sh", "-c", `echo '`+asks+`'; read answer; echo "$answer"; exit 7`)
-	in, err := c.StdinPipe() // the client's output, which stays open until the test ends
+	in, err := c.StdinPipe() // nod passes its stdin on to the app server; the pipe stays open until the test ends
 	require.NoError(t, err)
 	defer func() { _ = in.Close() }()
 	var out strings.Builder

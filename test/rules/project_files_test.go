@@ -86,8 +86,8 @@ func TestProjectFilesTighten(t *testing.T) {
 	}
 }
 
-// An engine applies project files, but not to calls on another host. If a file is invalid,
-// the engine asks about every call in that project.
+// An engine applies the project files on its own machine, but not to calls on another machine.
+// If a project's file is invalid, the engine asks about every call in that project.
 func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	t.Parallel()
 	home, project := t.TempDir(), t.TempDir()

@@ -44,11 +44,11 @@ type Command struct {
 	anyFlag  bool   // no flag does harm: a pattern may expand to a file name that the command reads as a flag
 	apart    bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
 	ordered  bool   // flags must come before the operands: a flag after an operand makes nod ask
-	Loose    bool   // only the operands after the script are paths; the script and the values of flags are not
+	Loose    bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
 	Lists    bool   // the command prints only names, so it reads only the directories that a pattern spells out
-	script   string // if Loose is set: the flag whose value is the pattern; without this flag, the first operand is the pattern
-	// check finds flags and operands that read, write or run more than the lists above tell.
-	// It returns the reason to refuse them, or "".
+	script   string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is
+	// check finds flags and operands that the fields above allow, but that may read, write or
+	// run more than is harmless. It returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string
 	Special bool   // no list of flags tells which words are harmless; package shell checks them by a grammar of their own
 	follows string // the flags with which the command follows the symbolic links that it finds
@@ -57,14 +57,14 @@ type Command struct {
 	Harm Harm // the harm that the command may do; of the entries that match a command line, the one with the most words counts
 
 	// How a remembered answer or a rule may limit the command.
-	runner      bool   // builds, tests, checks or shows: a remembered answer may store only the first words and allow any further ones
-	target      bool   // of a runner: the word after the name is the target, so an answer stores that word too
-	manyTargets bool   // of a runner: every operand is a target, so an answer for one target allows no further operand
-	chooser     string // if manyTargets is set: the flag whose value is not a target
+	runner      bool   // the command is a runner: it builds, tests, checks or shows the project; a remembered answer stores its first words and covers most words after them
+	target      bool   // of a runner: the word after its name, such as build in "make build", is its target; a remembered answer stores it too
+	manyTargets bool   // of a runner: every operand is a target; a remembered answer for one target covers no command with a second one
+	chooser     string // if manyTargets is set: the flag whose value, in the next word, is not a target
 	oneDash     bool   // long flags begin with one dash instead of two
 	Wraps       bool   // the words after the name are a command, which it runs
 	Interprets  bool   // one of the words may be a command line, which it runs
-	inline      string // the flag whose value is code
+	inline      string // the flag whose value is code that the command runs
 	runsAny     bool   // a flag or a subcommand can run any other program
 
 	longs map[string]byte // the flags listed in the field long, by name; the value is 0, '=' or ':'
@@ -159,7 +159,7 @@ func RunnerWords(argv []string) int {
 	for n := min(3, len(argv)); n > 0; n-- {
 		name := strings.Join(argv[:n], " ")
 		switch c := Entry(name); {
-		case !c.runner || strings.Count(name, " ") != n-1: // one word with a space in it is not the same as two words
+		case !c.runner || strings.Count(name, " ") != n-1: // no runner, or an argument contains a space: the argument "go test" is not the command go test
 		case !c.target:
 			return n
 		case len(argv) == n || !word.Plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):

@@ -103,7 +103,7 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 
 // TestFlagListsMatter adds each harmful flag to its command's list, which must make the
 // verdict Allow. This shows that only the list refused the flag, so TestHarmfulFlagsAsk would
-// fail if somebody added the flag to the list.
+// fail if the flag were added to the list.
 func TestFlagListsMatter(t *testing.T) {
 	held := 0
 	grow := func(name, f string) {

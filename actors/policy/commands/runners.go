@@ -24,13 +24,15 @@ func checkGh(_ Secrets, a *Args) string {
 	return ""
 }
 
-// codeFlags are flags with which a runner takes code or a program from outside the project, or
-// deletes the named files.
+// codeFlags are the flags that make a runner run code or a program that need not be part of the
+// project, such as --eval. It also contains basetemp: pytest deletes the directory that this flag
+// names.
 var codeFlags = wordSet("exec toolexec vettool overlay eval E e c upload-pack receive-pack script-shell node-options init-script I config python-executable plugin load-path override execute execute-print execute-continue basetemp")
 
 // bringsCode reports whether w is one of codeFlags or may be read as one of them. A long flag
-// may be abbreviated; a letter may follow other letters or be followed by its value. In go
-// commands, a flag such as -ldflags may contain -extld, which sets a program to run.
+// may be abbreviated. A one-letter flag may be followed by its value, as in -cCODE; E may also
+// stand behind other letters, as in -kE. In go commands, a flag such as -ldflags may contain
+// -extld, which sets a program to run.
 func bringsCode(program, w string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
 	switch {
@@ -52,8 +54,8 @@ func bringsCode(program, w string) bool {
 	return codeFlags[name] || codeFlags[name[:1]] || strings.Contains(name[:letters], "E")
 }
 
-// addsTarget reports whether the words after the shown ones contain a target that the runner
-// would run in addition to the target that the person was shown.
+// addsTarget reports whether rest, the words after the runner command shown, contains a target
+// that the runner would run in addition to the target in shown.
 func addsTarget(shown, rest []string) bool {
 	c := Entry(shown[0])
 	for i, w := range rest {
@@ -65,8 +67,8 @@ func addsTarget(shown, rest []string) bool {
 	return false
 }
 
-// Bounded reports whether an answer for the shown words may also allow the words after them,
-// which are in rest: they fit the command's entry, set no variable, run no other target and
+// Bounded reports whether an answer for the command shown also covers the same command with the
+// words rest after it: these words fit the command's entry, set no variable, add no target and
 // supply no code.
 func Bounded(shown, rest []string) bool {
 	if c := Entry(strings.Join(shown, " ")); c.level == levelApproved {

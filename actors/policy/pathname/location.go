@@ -148,7 +148,7 @@ func (loc *Location) StandsInProject() bool {
 			return false
 		}
 	}
-	return true // if the directory is unknown, it is the one in which the agent started
+	return true // if loc.Dirs is empty, the command runs where the agent started, which counts as in the project
 }
 
 // StandsAtTop reports whether the command certainly runs in the top directory of the project

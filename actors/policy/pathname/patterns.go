@@ -16,9 +16,10 @@ func IsGlob(s string) bool {
 	return false
 }
 
-// Overlap reports whether some name matches both patterns. If it is not sure, it returns true:
-// brackets, letters outside ASCII and patterns with many wildcards match any text. If dots is
-// false, a leading wildcard in shell does not match a dot.
+// Overlap reports whether some name matches both shell, a pattern in a command, and listed, a
+// pattern in a list of names or in a rule. If it is not sure, it returns true: it treats brackets
+// like *, in shell also letters outside ASCII, and does not compare a shell with more than four *.
+// If dots is false, a leading wildcard in shell does not match a dot.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false
@@ -69,9 +70,9 @@ func anyText(s string) string {
 }
 
 // overlapList does the same as Overlap for a listed name with a wildcard. A listed name that
-// ends in *, such as .env*, overlaps with every pattern that begins with *, such as *.go. It
-// therefore counts only if the text before the first wildcard in shell begins like the listed
-// name.
+// ends in *, such as .env*, overlaps with every pattern that begins with *, such as *.go. For
+// such a name overlapList therefore returns true only if the text before the first wildcard in
+// shell begins with the listed name without its *.
 func overlapList(shell, listed string, dots bool) bool {
 	if !strings.HasSuffix(listed, "*") {
 		return Overlap(shell, listed, dots)

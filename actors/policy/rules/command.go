@@ -25,7 +25,7 @@ func (r *Rule) CoversArgv(argv []string, allow bool) bool {
 var gitHarmfulFlags = []string{"--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"}
 
 // addsHarmfulFlag reports whether a git command has one of gitHarmfulFlags, or an abbreviation
-// of one, that the rule does not contain. Whoever wrote an allow rule for git log did not mean
+// of one, that the rule does not contain. The author of an allow rule for git log did not mean
 // these flags.
 func (r *Rule) addsHarmfulFlag(argv []string) bool {
 	if r.argv[0] != "git" {

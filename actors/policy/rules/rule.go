@@ -227,7 +227,7 @@ func (r *Rule) MayLieBelow(p string, loc *pathname.Location) bool {
 }
 
 // SpellsOut reports whether the rule itself contains those segments of p that Unusual returns.
-// Whoever wrote a rule for all files did not mean hooks and settings.
+// The author of a rule for all files did not mean hooks and settings.
 func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 	for _, full := range loc.Resolve(p) {
 		for _, seg := range pathname.Unusual(loc.Relative(full)) {

@@ -292,8 +292,8 @@ func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 	return nil
 }
 
-// walkChain checks the statements of a line for which cdChain returned them. All statements
-// after the first run only in the new directory, because they do not run if cd fails.
+// walkChain checks chain, the statements that cdChain has returned for a line. The first is cd
+// DIR. All later statements run only in DIR, because they do not run if cd fails.
 func (line *Line) walkChain(chain []*syntax.Stmt) {
 	was := line.Dirs
 	line.stmt(chain[0])

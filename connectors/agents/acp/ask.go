@@ -10,7 +10,7 @@ import (
 )
 
 // ask is a permission request of the agent that has no answer yet. It gets only one answer,
-// because whoever answers must first remove it from sidecar.open.
+// because a goroutine must remove it from sidecar.open before it answers.
 type ask struct {
 	permission
 	key   string

@@ -93,7 +93,7 @@ func (a *submission) Await(ctx context.Context) (schemas.Decision, error) {
 	}
 }
 
-// decided makes nod decide the next request at once, as a rule does.
+// decided makes the fake nod decide the next request at once, as nod does if a rule decides it.
 func (f *fakeNod) decided(d schemas.Decision) {
 	f.next <- func(_ context.Context, a *submission) (acp.Waiting, error) {
 		a.now = true

@@ -79,9 +79,9 @@ func newSessionCache() *sessionCache {
 	return &sessionCache{requests: map[string]editorRequest{}, dirs: map[string]string{}, calls: map[[2]string]toolCall{}}
 }
 
-// recordRequest reads a request of the editor. It stores the directory of a session that the
-// request loads or resumes. It stores a request that initializes the agent or opens a new
-// session until recordResponse gets the response.
+// recordRequest reads a request of the editor. If the request loads or resumes a session,
+// recordRequest stores the session's directory. If the request initializes the agent or opens a
+// new session, recordRequest stores it until recordResponse gets the response.
 func (c *sessionCache) recordRequest(m message) {
 	switch m.method {
 	case methodInitialize, methodNew, methodFork, methodLoad, methodResume:

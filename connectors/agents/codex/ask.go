@@ -10,7 +10,7 @@ import (
 )
 
 // ask is an approval request of Codex that has no answer yet. It gets only one answer, because
-// whoever answers must first remove it from sidecar.open.
+// a goroutine must remove it from sidecar.open before it answers.
 type ask struct {
 	line   []byte // the whole request as Codex wrote it
 	id     json.RawMessage

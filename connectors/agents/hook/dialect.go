@@ -41,8 +41,8 @@ type Call struct {
 	// Ignore is the reason why nod does not decide this call; empty if nod decides it.
 	Ignore string
 
-	SessionID  string // the host's id
-	ToolCallID string // the host's id; may be empty
+	SessionID  string // the host's id of the session
+	ToolCallID string // the host's id of the tool call; may be empty
 	ToolName   string
 	Action     schemas.ActionType
 	Input      json.RawMessage // a JSON object, exactly as the host sent it
@@ -114,10 +114,10 @@ func deny(reason string) Verdict { return Verdict{Effect: Deny, Reason: reason} 
 
 // Setup describes a host's settings file and the hook events that nod uses.
 type Setup struct {
-	DirEnv     string   // environment variable with the directory to use instead of Dir; may be empty
-	Dir        string   // the host's directory, relative to the user's home
-	ProjectDir string   // the host's directory, relative to a project; Dir if empty
-	File       string   // the settings file, relative to the directory
+	DirEnv     string   // environment variable with a path that replaces Dir; may be empty
+	Dir        string   // the host's settings directory, relative to the user's home
+	ProjectDir string   // the host's settings directory, relative to a project; Dir if empty
+	File       string   // the settings file, relative to the settings directory
 	Events     []string // events at which nod decides a call, in every installation
 	Strict     []string // events that a strict installation adds
 	// Blocks are the events at which the host runs the call if its hook is missing or
@@ -128,7 +128,7 @@ type Setup struct {
 	// are not installed for such hosts: some hosts ignore a whole settings file, with
 	// the user's own rules, if it holds an unknown event.
 	Newer   []string
-	Matcher string // the matcher for all tools
+	Matcher string // the matcher of a hook that runs for all tools
 	Off     string // the top-level setting that, if true, turns all hooks off
 	// Flat is true if an event holds a list of hooks instead of groups of hooks,
 	// with Copilot CLI's field names.

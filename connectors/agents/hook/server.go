@@ -26,8 +26,8 @@ type Server struct {
 	Note string // advice for the user; may be empty
 }
 
-// MCPServer describes nod as an MCP server of Claude Code, or of any host with the
-// same settings format.
+// MCPServer describes nod as an MCP server, for the settings of Claude Code or of any host
+// with the same settings format.
 func MCPServer() Server {
 	return Server{
 		List: "mcpServers", Name: "nod", Args: []string{"mcp"},

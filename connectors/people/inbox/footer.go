@@ -156,7 +156,7 @@ func appendVerdict(rows []string, verdict string, width int) []string {
 	return append(rows, verdict)
 }
 
-// maxVerdict is the width of the longest verdict.
+// maxVerdict is the width of the longest text that verdict returns, in columns.
 const maxVerdict = 40
 
 // verdict returns a text for the footer: that the y key allows the request, or why it does

@@ -14,7 +14,7 @@ import (
 // item is a request in the list.
 type item struct {
 	schemas.Prompt
-	sending    bool   // an answer is being sent
+	sending    bool   // an answer to the request is being sent
 	notice     string // the reason why the last answer from this screen did not count
 	contentKey string // the same for all identical requests
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The lock is renewed every few seconds while the last input is at most a minute old and
-// the window has the focus.
+// The screen renews its input lock every renewEvery while the last key press or paste is at most
+// thereFor ago and the window has the focus.
 const (
 	renewEvery  = 5 * time.Second
 	thereFor    = 60 * time.Second
@@ -21,14 +21,14 @@ const (
 // inputLock is the state of the input lock that the user asked for. The lock covers one
 // session.
 type inputLock struct {
-	wanted  string // the wanted session; empty: no lock is wanted
+	wanted  string // the session whose lock the user wants; empty if the user wants none
 	held    string // the session whose lock this screen may hold: requested, and neither refused nor left since
-	granted bool   // the last reply for held granted the lock
+	granted bool   // nod's last reply for held granted the lock
 	calling bool
 	renewed time.Time
-	typed   time.Time // the last key press or paste
+	typed   time.Time // when the user last pressed a key or pasted text
 	focused bool
-	notice  string // the reason why the lock is not held
+	notice  string // the reason why this screen does not hold the wanted lock
 }
 
 // lockReplyMsg is the reply to an operation on the lock.

@@ -15,7 +15,7 @@ import (
 
 // Messages to the model that do not come from the terminal.
 type (
-	shownMsg struct{ prompt schemas.Prompt } // a version of a request
+	shownMsg struct{ prompt schemas.Prompt } // nod has sent a version of a request
 	tickMsg  struct{}                        // a second has passed
 )
 
@@ -32,7 +32,7 @@ type model struct {
 	guard         keyGuard
 	standing      standingList
 	lock          inputLock
-	news          string // the outcome of the last request that ended while not on the screen
+	news          string // the outcome of the last request that ended while it was not on the screen
 
 	skew       time.Duration // how far the broker's clock is ahead of this machine's
 	skewKnown  bool
@@ -41,7 +41,7 @@ type model struct {
 	behind     bool // requests may have ended unnoticed while nod was away
 	reached    bool // nod has replied at least once
 	closing    bool
-	touched    bool // a key was pressed, so the user chose the selection
+	touched    bool // the user has pressed a key; until then the first request in the list is selected
 }
 
 func newModel(ctx context.Context, o Options, clock func() time.Time, after scheduler) *model {

@@ -25,20 +25,20 @@ type StandingAnswers interface {
 // standingList is the list of standing answers as nod last sent it.
 type standingList struct {
 	all    []schemas.StandingAnswer // the standing answers in force, newest first
-	read   bool
-	busy   bool   // a standing answer is being ended
-	notice string // the result of the last revocation, or the reason why there is no list
+	read   bool                     // the standing answers were read since the view was opened
+	busy   bool                     // a revocation is under way
+	notice string                   // the result of the last revocation, or the error if the standing answers could not be read
 }
 
-// standingMsg is a list of standing answers. After a revocation, the field said is the
-// revocation's result.
+// standingMsg brings the model the standing answers, or err if reading or revoking failed. After
+// a revocation, said is its result.
 type standingMsg struct {
 	all  []schemas.StandingAnswer
 	said string
 	err  error
 }
 
-// openStanding opens the list and starts reading it.
+// openStanding opens the list of standing answers and starts reading them.
 func (m *model) openStanding() tea.Cmd {
 	m.open(standingView, nil)
 	m.standing = standingList{}
@@ -73,7 +73,7 @@ func (m *model) revokeSelected() tea.Cmd {
 	})
 }
 
-// applyStanding shows a list or, if nod returned an error instead, the error.
+// applyStanding shows the standing answers in msg or, if msg has an error, the error.
 func (m *model) applyStanding(msg standingMsg) {
 	m.standing.busy = false
 	if m.standing.notice = msg.said; msg.err != nil {
@@ -97,7 +97,7 @@ func (m *model) selectedStanding() *schemas.StandingAnswer {
 	return nil
 }
 
-// layOutStanding lays out the list and scrolls to the selection.
+// layOutStanding lays out the standing answers and scrolls to the selected one.
 func (m *model) layOutStanding(v *view) {
 	v.choice = max(0, min(v.choice, len(m.standing.all)-1))
 	var rows []string

@@ -16,7 +16,7 @@ type kind int
 const (
 	browse       kind = iota // the list and the selected request
 	full                     // one request, to be read to its end
-	batch                    // identical requests
+	batch                    // a group of identical requests
 	choose                   // the answers other than allow once and deny, one at a time
 	reason                   // entry of the reason for a denial
 	word                     // entry of the code word for an allow

@@ -13,7 +13,7 @@ func counted(s *stage) {
 	m := s.last(Ann)
 	s.Contains(m.Text, "×3 · 3 identical calls wait: allow once lets these 3 run")
 
-	s.desk.counts(p, 4) // the message still shows the earlier number
+	s.desk.counts(p, 4) // a fourth call waits now, but the message still shows 3
 	s.answers(m, schemas.AllowOnce)
 	s.Equal(schemas.Allowed, s.decided(p).Outcome)
 	s.Equal(3, s.desk.answered(p).Waiters, "the calls that the message counted")

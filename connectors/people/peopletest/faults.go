@@ -100,8 +100,8 @@ func endedPrompt(s *stage) {
 
 // unknownMessage shows a question in two messages; the worker has only the Ref of the second
 // one. Ann answers the first message. If the request is still pending, her answer counts; if
-// it was already decided, she is told the outcome. In either case the first message loses its
-// choices.
+// it was already decided, the channel shows her the outcome. In either case the first message
+// loses its buttons.
 func unknownMessage(s *stage) {
 	for _, decided := range []bool{false, true} {
 		p, _, first := s.shown("make")

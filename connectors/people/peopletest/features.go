@@ -12,7 +12,7 @@ import (
 // declared feature. For each feature that is not declared, it runs a test that fails if
 // the channel has the feature nevertheless. Every channel must have Buttons or Replies.
 type Features struct {
-	Buttons      bool // messages have choices to press
+	Buttons      bool // messages have buttons
 	Replies      bool // a reply of yes or no to a message answers it
 	Edits        bool // sent messages can be changed; the carrier is a people.Reviser
 	Reasons      bool // a denial can carry the person's reason

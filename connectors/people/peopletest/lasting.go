@@ -82,8 +82,8 @@ func UnseenPrompt(n int) schemas.Prompt {
 	}
 }
 
-// NothingLastsUnseen tries the controls of a channel in every order of at most depth presses.
-// For each order it calls the function asks, which shows a new question and returns its
+// NothingLastsUnseen tries every sequence of at most depth presses on the controls of a channel.
+// For each sequence it calls the function asks, which shows a new question and returns its
 // Person. Just before each press that gives a lasting answer, the screen must show the effect
 // of the answer: the exact rule with its scope and its duration, or the agent's option with
 // the warning that the agent remembers it. The test fails unless it finds a way to every kind
@@ -106,26 +106,26 @@ func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) 
 	}
 }
 
-// walk tries all orders of presses on one channel.
+// walk tries all sequences of presses on one channel.
 type walk struct {
 	t     *testing.T
 	asks  func(n int) Person
 	depth int
 	count int
-	been  map[string]bool // the screens that were seen so far
+	been  map[string]bool // the screens that were seen so far, each with its controls
 	found map[string]bool
 }
 
-// all tries the orders of presses, beginning with the shortest. If several orders lead to the
-// same screen, it continues only one of them.
+// all tries the sequences of presses, beginning with the shortest. If several sequences lead to
+// the same screen, all continues only one of them.
 func (w *walk) all() {
 	for paths := [][]string{nil}; len(paths) > 0; paths = paths[1:] {
 		paths = append(paths, w.step(paths[0])...)
 	}
 }
 
-// step tries one order of presses. If these presses gave no answer, step returns all orders
-// that are one press longer.
+// step tries one sequence of presses. If these presses gave no answer, step returns the sequences
+// that continue it by one press.
 func (w *walk) step(path []string) (on [][]string) {
 	before, p := w.goes(path)
 	if said := p.Said(); said != nil {

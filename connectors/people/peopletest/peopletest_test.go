@@ -87,8 +87,9 @@ func TestChannelsWithFewerFeatures(t *testing.T) {
 	}
 }
 
-// wrong holds declarations with one feature too few or too many, each with the name of the
-// test that must fail or the text of the error.
+// wrong holds wrong declarations of the features of package example's channel: each has one
+// feature too few or too many. fails is the name of the suite's test that must fail then, or
+// a part of the suite's error.
 var wrong = map[string]struct {
 	declared peopletest.Features
 	fails    string

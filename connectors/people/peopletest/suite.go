@@ -98,8 +98,8 @@ func newStage(t *testing.T, features Features, rig Rig, secrets []string) *stage
 	return s
 }
 
-// start opens a new carrier and calls its Run, again and again after errors, as a worker
-// does.
+// start opens a new carrier and calls its Run, and calls Run again each time that it returns, as
+// a worker does. s.stop ends this.
 func (s *stage) start() {
 	s.carrier = s.Open(slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	ctx, cancel := context.WithCancel(s.ctx)

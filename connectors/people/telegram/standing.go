@@ -24,7 +24,7 @@ var extents = []extent{
 	{schemas.ScopeAgent, 0},
 }
 
-// String describes the extent for a person.
+// String returns the extent in words, such as "in this session, until you revoke it".
 func (e extent) String() string {
 	where := "in this session"
 	if e.scope == schemas.ScopeAgent {

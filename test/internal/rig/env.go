@@ -323,9 +323,9 @@ func (e *Env) Apply(settings string) uint64 {
 	return state.Revision
 }
 
-// Heard waits until every engine of the test reports at least this revision in its statistics,
-// under the name what, such as settings_revision. Owner's Follow would not wait for an engine
-// that is too slow to reply.
+// Heard waits until every engine of the test reports at least this revision in its statistics.
+// The parameter what is the name of the revision there, such as settings_revision. Owner.Follow
+// waits too, but not for an engine that is too slow to reply.
 func (e *Env) Heard(what string, revision uint64) {
 	e.T.Helper()
 	running := 0
