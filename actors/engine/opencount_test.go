@@ -82,7 +82,7 @@ func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 
 // If a cached count was used and the session has become small, or cannot be counted, shrank is
 // called within a second.
-func TestDispersedIsCalledOnceALargeSessionIsSmall(t *testing.T) {
+func TestShrankIsCalledOnceALargeSessionIsSmall(t *testing.T) {
 	for name, err := range map[string]error{"small": nil, "not counted": errors.New("no leader")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -282,6 +282,11 @@ var planted = []struct {
 		s.plainly("a", "g", 1)
 		s.Phone = []telegramtest.Message{{First: "Request: a\n", Buttons: []telegramtest.Button{{Text: "✅ Allow once"}}}}
 	}},
+	{"phone", "a button stays live although a repeat is marked", func(s *scene) {
+		s.plainly("a", "g", 1)
+		live := []telegramtest.Button{{Text: "✅ Allow once"}}
+		s.Phone = []telegramtest.Message{{ID: 1, First: "Request: a\n"}, {ID: 2, First: repeated + " x)\nRequest: a\n", Buttons: live}}
+	}},
 	{"rules", "a rule is not applied", func(s *scene) {
 		s.does(opAsk, "ada0", "a", "Forbidden", 1, 1.1, returns(s.decided("a", "da", schemas.Allowed, "rule", 1)))
 	}},

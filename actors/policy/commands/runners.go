@@ -30,8 +30,8 @@ func checkGh(_ Secrets, a *Args) string {
 var codeFlags = wordSet("exec toolexec vettool overlay eval E e c upload-pack receive-pack script-shell node-options init-script I config python-executable plugin load-path override execute execute-print execute-continue basetemp")
 
 // bringsCode reports whether w is one of codeFlags or may be read as one of them. A long flag
-// may be abbreviated. A one-letter flag may be followed by its value, as in -cCODE; E may also
-// stand behind other letters, as in -kE. In go commands, a flag such as -ldflags may contain
+// may be abbreviated. A one-letter flag may be followed by its value, as in -cCODE, and may stand
+// behind other letters, as in -pe. In go commands, a flag such as -ldflags may contain
 // -extld, which sets a program to run.
 func bringsCode(program, w string) bool {
 	name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
@@ -51,7 +51,7 @@ func bringsCode(program, w string) bool {
 		return codeFlags[name]
 	}
 	letters := strings.IndexFunc(name+"=", func(r rune) bool { return !unicode.IsLetter(r) })
-	return codeFlags[name] || codeFlags[name[:1]] || strings.Contains(name[:letters], "E")
+	return codeFlags[name] || strings.ContainsFunc(name[:letters], func(r rune) bool { return codeFlags[string(r)] })
 }
 
 // addsTarget reports whether rest, the words after the runner command shown, contains a target
