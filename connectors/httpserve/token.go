@@ -26,7 +26,7 @@ func Token(path string) (string, error) {
 		return "", fmt.Errorf("read the token: %w", err)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("others may read the token %s (mode %04o): remove it to have a new one made", path, info.Mode().Perm())
+		return "", fmt.Errorf("others may read the token %s (mode %04o): chmod 600 it, or remove it to have a new one made", path, info.Mode().Perm())
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -86,7 +86,7 @@ func TestInstallListsTheHostsAllowRules(t *testing.T) {
 			"by itself, in " + project + ", and nod", "  Bash(make team:*)\n", "  Bash(make mine:*)\n", "nod policy import claude-code --file " + local},
 		"codex":   {"Codex allows these by itself, and nod", "  Bash(make codex:*)\n"},
 		"gemini":  {"  Bash(make gemini:*)\n", "  Bash(make saved:*)\n", filepath.Join(project, ".gemini/settings.json") + ": 1 (", "Not taken over"},
-		"copilot": {"no rules of Copilot CLI's own"},
+		"copilot": {"Copilot CLI has no permission rules of its own"},
 	} {
 		out, err := command("install", agent, "--strict").CombinedOutput()
 		require.NoError(t, err, string(out))
