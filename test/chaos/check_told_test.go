@@ -200,7 +200,7 @@ func phoneIsUpToDate(e *evidence) (found []violation) {
 			if !strings.Contains(m.First, repeated) {
 				fresh++
 			}
-			if decided, known := e.endedAt(key, events[key]); hasAnswerButtons(m) && known && e.End > e.settledBy(decided) && !isOrphan(m, messages[id]) {
+			if decided, known := e.endedAt(key, events[key]); hasAnswerButtons(m) && known && e.End > e.settledBy(decided) {
 				found = append(found, violates(key, "message %d still has its buttons, but its question is decided; on the phone: %s", m.ID, allOf(messages[id])))
 			}
 		}
@@ -209,15 +209,6 @@ func phoneIsUpToDate(e *evidence) (found []violation) {
 		}
 	}
 	return found
-}
-
-// isOrphan reports whether no worker knows the message m: its worker was killed after it sent
-// m, and before it stored the handle. No bot can find such a message. Another message about
-// the question, marked as a repeat, then shows the outcome.
-func isOrphan(m telegramtest.Message, all []telegramtest.Message) bool {
-	return !strings.Contains(m.First, repeated) && slices.ContainsFunc(all, func(other telegramtest.Message) bool {
-		return other.ID != m.ID && strings.Contains(other.First, repeated) && !hasAnswerButtons(other)
-	})
 }
 
 // allOf summarizes messages: the id, the first line when it was sent, the first line now,
