@@ -19,8 +19,6 @@ const (
 	settledFor = bus.Retention + time.Hour
 )
 
-var errNoClaim = schemas.Errorf(schemas.CodeValidation, "claim: is missing")
-
 // shownKey returns the key of the entry for one recipient and one request. A recipient that
 // cannot be part of a key is replaced by a token.
 func shownKey(connector, recipient, key string) string {
@@ -30,6 +28,9 @@ func shownKey(connector, recipient, key string) string {
 // shown reads, claims or writes an entry of shown_prompts by compare-and-set. An entry
 // names the message that shows a prompt to one recipient.
 func (e *connectors) shown(ctx context.Context, c *caller, s *schemas.Shown) (schemas.Shown, error) {
+	if s.Claim == nil && (s.Op == schemas.ShownClaim || s.Op == schemas.ShownRenew) {
+		return schemas.Shown{}, schemas.Errorf(schemas.CodeValidation, "claim: is missing")
+	}
 	key := shownKey(c.name, s.Recipient, schemas.Key(s.SessionID, s.PendingID))
 	var stored schemas.Shown
 	var err error
@@ -97,9 +98,6 @@ func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) 
 // is nothing to send, it returns the entry without a claim: this version is already shown, or
 // the request has ended before anything was sent.
 func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
-	if s.Claim == nil {
-		return *s, errNoClaim
-	}
 	return e.changeShown(ctx, key, s, func(stored *schemas.Shown) (bool, error) {
 		now := e.clock.now()
 		if held := stored.Claim; held != nil && (held.Try == s.Claim.Try || held.Worker != s.Claim.Worker && now.Before(held.Until)) {
@@ -129,9 +127,6 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 // renewShown extends the claim of a try that is still sending. If the entry no longer has this
 // claim, it is returned unchanged.
 func (e *connectors) renewShown(ctx context.Context, key string, s *schemas.Shown) (schemas.Shown, error) {
-	if s.Claim == nil {
-		return *s, errNoClaim
-	}
 	return e.changeShown(ctx, key, s, func(stored *schemas.Shown) (bool, error) {
 		if stored.Claim == nil || stored.Claim.Try != s.Claim.Try {
 			return false, nil

@@ -165,7 +165,7 @@ func TestSearchesBesideDeniedFiles(t *testing.T) {
 }
 
 // A remembered answer may allow any further words after its own words. These words are allowed
-// only if the command still does what the person was shown.
+// only if they do not change the meaning of the command that the person was shown.
 func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	for _, c := range []struct {
 		argv        []string

@@ -13,7 +13,7 @@ import (
 // Level is a preset. A command's level is the first preset that allows the command.
 type Level int
 
-// The levels of the presets. Each preset also allows what the preset before it allows. No
+// The levels of the presets. Each preset also allows the commands of the preset before it. No
 // preset allows a command of levelNone or levelApproved.
 const (
 	levelNone Level = iota // the command's harmless flags are not known

@@ -1,5 +1,7 @@
 package commands
 
+import "maps"
+
 // newTable returns every known command, one entry each.
 //
 // To let a preset allow a command that only reads, add an entry with its level and those flags
@@ -7,8 +9,23 @@ package commands
 // --compress-program, -l of diff), read a list of files from a file (--files0-from), or make
 // the command follow links to files that nod cannot see.
 func newTable() map[string]*Command {
-	return compile(map[string]*Command{
-		// the preset design allows these: they list and print files
+	table := map[string]*Command{}
+	for _, section := range sections() {
+		maps.Copy(table, section)
+	}
+	return compile(table)
+}
+
+// sections returns the table's parts. A command stands in one of them.
+func sections() []map[string]*Command {
+	return []map[string]*Command{
+		listers(), builtins(), textReaders(), fileDescribers(), machineDescribers(), shellChecked(), gitReaders(), approvable(), harmful(), runners(), hazardous(), wrappers(),
+	}
+}
+
+// listers returns the commands that list and print files; the design of the presets allows them.
+func listers() map[string]*Command {
+	return map[string]*Command{
 		"ls":    {level: LevelDesign, short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", value: "ITw", operands: unlimited, anyFlag: true, Lists: true, long: "all almost-all author escape block-size: ignore-backups color= directory dired classify= file-type format: full-time group-directories-first no-group human-readable si dereference dereference-command-line hide: hyperlink= indicator-style: inode ignore: kibibytes numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style: reverse recursive size sort: time: time-style: tabsize: width: context zero", follows: "L dereference"},
 		"cat":   {level: LevelDesign, short: "AbeEnstTuv", operands: unlimited, anyFlag: true, long: "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting"},
 		"head":  {level: LevelDesign, short: "qvz", value: "nc", digits: true, operands: unlimited, anyFlag: true, long: "bytes: lines: quiet silent verbose zero-terminated"},
@@ -16,8 +33,12 @@ func newTable() map[string]*Command {
 		"pwd":   {level: LevelDesign, short: "LP", long: "logical physical"},
 		"echo":  {level: LevelDesign, operands: unlimited, Text: true, raw: true},
 		"which": {level: LevelDesign, short: "a", operands: unlimited, Text: true, long: "all"},
+	}
+}
 
-		// shell builtins without an effect
+// builtins returns the builtins of shells that have no effect.
+func builtins() map[string]*Command {
+	return map[string]*Command{
 		"true":    {level: LevelReaders},
 		"false":   {level: LevelReaders},
 		":":       {level: LevelReaders, raw: true, Text: true},
@@ -25,8 +46,12 @@ func newTable() map[string]*Command {
 		"type":    {level: LevelReaders, short: "atpP", operands: unlimited, Text: true},
 		"command": {level: LevelReaders, operands: unlimited, Text: true, short: "vV", ordered: true, check: checkCommandV, Wraps: true},
 		"printf":  {level: LevelReaders, operands: unlimited, Text: true, check: checkPrintf},
+	}
+}
 
-		// commands that process text
+// textReaders returns the commands that process text.
+func textReaders() map[string]*Command {
+	return map[string]*Command{
 		"wc":     {level: LevelReaders, short: "lcwmL", operands: unlimited, long: "bytes chars lines words max-line-length total:"},
 		"sort":   {level: LevelReaders, short: "bdfgiMhnRrVcCmsuz", value: "kt", operands: unlimited, long: "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort human-numeric-sort numeric-sort random-sort reverse version-sort check= key: merge stable field-separator: unique zero-terminated", runsAny: true},
 		"uniq":   {level: LevelReaders, short: "cdDiuz", value: "fsw", operands: 1, ordered: true, long: "count repeated all-repeated= skip-fields: ignore-case skip-chars: unique check-chars: zero-terminated group="},
@@ -50,8 +75,12 @@ func newTable() map[string]*Command {
 		"sed":    {level: LevelReaders, short: "nErsuz", value: "e", operands: unlimited, Loose: true, script: "e", long: "quiet silent regexp-extended separate unbuffered null-data expression: posix sandbox", check: checkSed, runsAny: true},
 		"awk":    {level: LevelReaders, value: "F", operands: unlimited, Loose: true, script: "-", ordered: true, check: checkAwk, runsAny: true},
 		"jq":     {level: LevelReaders, short: "rcnesSRjaCM", operands: unlimited, Loose: true, script: "-", check: checkJq, long: "raw-output compact-output null-input exit-status slurp sort-keys raw-input join-output ascii-output color-output monochrome-output tab stream seq indent:"},
+	}
+}
 
-		// commands that describe files
+// fileDescribers returns the commands that describe files.
+func fileDescribers() map[string]*Command {
+	return map[string]*Command{
 		"stat":      {level: LevelReaders, short: "LtxsnFlqr", value: "cf", operands: unlimited, long: "dereference format: printf: terse file-system"},
 		"file":      {level: LevelReaders, short: "bhiLkNr", operands: unlimited, long: "brief mime mime-type mime-encoding dereference no-dereference no-pad raw keep-going"},
 		"du":        {level: LevelReaders, short: "abchHklLmsSx0", value: "dBIt", operands: unlimited, long: "all apparent-size block-size: bytes total dereference max-depth: human-readable inodes si summarize separate-dirs one-file-system threshold: exclude: time=", follows: "L dereference"},
@@ -69,8 +98,12 @@ func newTable() map[string]*Command {
 		"hexdump":   {level: LevelReaders, short: "bcCdovx", value: "ns", operands: unlimited},
 		"od":        {level: LevelReaders, short: "abcdfiloxsvx", value: "AjNtwS", operands: unlimited, long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width="},
 		"strings":   {level: LevelReaders, short: "a", value: "nt", operands: unlimited, long: "all bytes: radix:", check: checkStrings},
+	}
+}
 
-		// commands that describe the machine
+// machineDescribers returns the commands that describe the machine.
+func machineDescribers() map[string]*Command {
+	return map[string]*Command{
 		"ps":       {level: LevelReaders, short: "AefFjlw", value: "p", check: checkPs}, // -u is left out: if no user has the name xe, ps -uxe shows environments
 		"date":     {level: LevelReaders, short: "uR", value: "d", tail: "I", operands: 1, Text: true, long: "date: utc universal iso-8601= rfc-3339: rfc-email", check: checkDate},
 		"whoami":   {level: LevelReaders},
@@ -82,8 +115,12 @@ func newTable() map[string]*Command {
 		"uptime":   {level: LevelReaders, short: "ps"},
 		"free":     {level: LevelReaders, short: "bghkmtw"},
 		"tty":      {level: LevelReaders, short: "s"},
+	}
+}
 
-		// commands that package shell checks by a grammar of its own
+// shellChecked returns the commands that package shell checks by a grammar of its own.
+func shellChecked() map[string]*Command {
+	return map[string]*Command{
 		"cd":              {level: LevelReaders, Special: true},
 		"test":            {level: LevelReaders, Special: true},
 		"find":            {level: LevelReaders, Special: true, Wraps: true},
@@ -93,8 +130,12 @@ func newTable() map[string]*Command {
 		"workmux status":  {level: LevelReaders, operands: unlimited, long: "json"},
 		"workmux list":    {level: LevelReaders, operands: unlimited, long: "json all"},
 		"workmux capture": {level: LevelReaders, operands: 1, value: "n", long: "lines:"},
+	}
+}
 
-		// git subcommands, with the flags with which they only read
+// gitReaders returns subcommands of git, with the flags with which they only read.
+func gitReaders() map[string]*Command {
+	return map[string]*Command{
 		"git status":         {level: LevelDesign, short: "sbvz", tail: "uM", operands: unlimited, long: "short branch show-stash porcelain= long verbose untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
 		"git log":            gitLog(),
 		"git show":           gitLog(),
@@ -122,9 +163,13 @@ func newTable() map[string]*Command {
 		"git worktree list":  {level: LevelReaders, short: "vz", long: "porcelain verbose"},
 		"git check-ignore":   {level: LevelReaders, short: "qvnz", operands: unlimited, long: "quiet verbose non-matching no-index"},
 		"git count-objects":  {level: LevelReaders, short: "vH", long: "verbose human-readable"},
+	}
+}
 
-		// commands that no preset allows; the listed flags may follow the words of a
-		// remembered answer
+// approvable returns commands that no preset allows. Their flags may follow the words of a
+// remembered answer.
+func approvable() map[string]*Command {
+	return map[string]*Command{
 		"git add":             {level: levelApproved, short: "Aunv", operands: unlimited, long: "all update dry-run verbose intent-to-add", Harm: changesRepository, runner: true},
 		"git commit":          {level: levelApproved, short: "aqvs", value: "m", operands: unlimited, long: "all quiet verbose signoff message: amend no-edit", Harm: changesRepository, runner: true},
 		"git fetch":           {level: levelApproved, short: "pqvat", operands: unlimited, long: "all prune tags no-tags quiet verbose depth:", check: checkRemote, Harm: usesNetwork, runner: true},
@@ -146,8 +191,12 @@ func newTable() map[string]*Command {
 		"gh run view":         ghRead(),
 		"gh run list":         ghRead(),
 		"gh repo view":        ghRead(),
+	}
+}
 
-		// commands that do harm, grouped by the kind of harm
+// harmful returns the commands that do harm, grouped by the kind of harm.
+func harmful() map[string]*Command {
+	return map[string]*Command{
 		"rm": {Harm: deletes}, "rmdir": {Harm: deletes}, "unlink": {Harm: deletes}, "git rm": {Harm: deletes}, "trash": {Harm: deletes},
 		"shred": {Harm: destroys}, "dd": {Harm: destroys}, "wipefs": {Harm: destroys}, "truncate": {Harm: destroys}, "srm": {Harm: destroys},
 		"mkfs": {Harm: writesDisk}, "fdisk": {Harm: writesDisk}, "parted": {Harm: writesDisk}, "diskutil": {Harm: writesDisk}, "mount": {Harm: writesDisk},
@@ -187,8 +236,12 @@ func newTable() map[string]*Command {
 		"gem install": {Harm: installs}, "uv add": {Harm: installs}, "uv pip": {Harm: installs}, "poetry add": {Harm: installs},
 		"composer require": {Harm: installs}, "pipx": {Harm: installs, runsAny: true}, "npx": {Harm: installs, Wraps: true},
 		"bunx": {Harm: installs, runsAny: true}, "uvx": {Harm: installs, runsAny: true},
+	}
+}
 
-		// runners: commands that build, test or check
+// runners returns the commands that build, test or check.
+func runners() map[string]*Command {
+	return map[string]*Command{
 		"./gradlew": {runner: true, target: true, manyTargets: true, chooser: "--tests"}, "./gradlew build": {runner: true}, "./gradlew test": {runner: true},
 		"bazel": {Harm: runsProject}, "bd list": {runner: true}, "bd ready": {runner: true}, "bd search": {runner: true}, "bd show": {runner: true},
 		"bd status": {runner: true}, "biome": {runner: true}, "bun": {Harm: runsProject, runsAny: true}, "bun run": {runner: true, target: true},
@@ -219,8 +272,12 @@ func newTable() map[string]*Command {
 		"tox": {Harm: runsProject, runner: true}, "tsc": {Harm: runsProject, runner: true}, "uv run pytest": {runner: true},
 		"vitest": {Harm: runsProject, runner: true}, "xcodebuild": {runner: true, target: true, oneDash: true}, "yarn": {Harm: runsProject, runsAny: true},
 		"yarn build": {runner: true}, "yarn lint": {runner: true}, "yarn run": {runner: true, target: true}, "yarn test": {runner: true},
+	}
+}
 
-		// programs that run code, control systems or show secrets
+// hazardous returns the programs that run code, control systems or show secrets.
+func hazardous() map[string]*Command {
+	return map[string]*Command{
 		"eval": {Harm: runsInlineCode, Interprets: true}, "sh": {Harm: runsInlineCode, Interprets: true}, "bash": {Harm: runsInlineCode, Interprets: true},
 		"zsh": {Harm: runsInlineCode, Interprets: true}, "dash": {Harm: runsInlineCode, Interprets: true}, "fish": {Harm: runsInlineCode, Interprets: true},
 		"ksh": {Harm: runsInlineCode, Interprets: true}, "source": {Harm: runsInlineCode}, ".": {Harm: runsInlineCode},
@@ -237,8 +294,13 @@ func newTable() map[string]*Command {
 		"printenv": {Harm: showsSecrets}, "env": {Harm: showsSecrets, Wraps: true, Interprets: true}, "set": {Harm: showsSecrets},
 		"security": {Harm: showsSecrets}, "op": {Harm: showsSecrets}, "pass": {Harm: showsSecrets}, "vault": {Harm: showsSecrets}, "gpg": {Harm: showsSecrets},
 		"git credential": {Harm: showsSecrets},
+	}
+}
 
-		// commands that run another command, and programs that can run any other program
+// wrappers returns the commands that run another command, and the programs that can run any
+// other program.
+func wrappers() map[string]*Command {
+	return map[string]*Command{
 		"nohup": {Wraps: true}, "nice": {Wraps: true}, "ionice": {Wraps: true}, "time": {Wraps: true}, "timeout": {Wraps: true},
 		"xargs": {Wraps: true, Interprets: true}, "builtin": {Wraps: true}, "exec": {Wraps: true}, "stdbuf": {Wraps: true}, "setsid": {Wraps: true},
 		"chroot": {Wraps: true}, "unshare": {Wraps: true}, "watch": {Wraps: true, Interprets: true}, "parallel": {Wraps: true, Interprets: true},
@@ -250,7 +312,7 @@ func newTable() map[string]*Command {
 		"java": {runsAny: true}, "less": {runsAny: true}, "lldb": {runsAny: true}, "man": {runsAny: true}, "mawk": {runsAny: true}, "more": {runsAny: true},
 		"nawk": {runsAny: true}, "npm": {runsAny: true}, "nvim": {runsAny: true}, "pip": {runsAny: true}, "screen": {runsAny: true}, "socat": {runsAny: true},
 		"tclsh": {runsAny: true}, "tmux": {runsAny: true}, "uv": {runsAny: true}, "vi": {runsAny: true}, "view": {runsAny: true}, "vim": {runsAny: true},
-	})
+	}
 }
 
 func grepCommand() *Command {

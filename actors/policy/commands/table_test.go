@@ -24,3 +24,15 @@ func TestCommandTable(t *testing.T) {
 		}
 	}
 }
+
+// No command stands in two sections of the table: one entry would hide the other.
+func TestEachCommandStandsInOneSection(t *testing.T) {
+	seen := map[string]bool{}
+	for _, section := range sections() {
+		for name := range section {
+			assert.False(t, seen[name], name)
+			seen[name] = true
+		}
+	}
+	assert.Len(t, newTable(), len(seen))
+}

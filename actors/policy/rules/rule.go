@@ -187,7 +187,7 @@ func (r *Rule) CoversPath(p string, loc *pathname.Location, allow bool) bool {
 	bases, known := r.bases(loc, allow)
 	all := loc.Resolve(p)
 	if !known || len(all) == 0 {
-		return !allow && r.matchesEnd(p, loc)
+		return !allow && r.matchesEnd(p)
 	}
 	for _, full := range all {
 		covers := func(base string) bool { return r.matchesFrom(base, full, allow) }
@@ -240,7 +240,7 @@ func (r *Rule) SpellsOut(p string, loc *pathname.Location) bool {
 }
 
 // matchesEnd reports whether the rule may match p if p's directory is unknown.
-func (r *Rule) matchesEnd(p string, _ *pathname.Location) bool {
+func (r *Rule) matchesEnd(p string) bool {
 	return r.segments(append([]string{"**"}, pathname.Split(nil, p)...), false) || r.root == '*' && r.segments(pathname.Split(nil, p), false)
 }
 

@@ -163,8 +163,9 @@ func (f *Facts) addCommand(argv []string, depth int) {
 }
 
 func (f *Facts) addWords(words []string) {
-	if room := maxFacts - len(f.Words); len(words) > room {
-		words, f.Incomplete = words[:room], true
+	if len(f.Words) >= maxFacts {
+		f.Incomplete = true
+		return
 	}
 	f.Words = append(f.Words, words...)
 }

@@ -26,7 +26,7 @@ type Disk interface {
 
 // Reads returns the paths that a harmless line may read: the directories in which it may run,
 // all paths that its words may mean and, if the line runs git, whole work trees. It returns an
-// error if it cannot tell what the line reads.
+// error if it cannot tell which files the line reads.
 func (line *Line) Reads(disk Disk) ([]string, error) {
 	r := readCollector{disk: disk, dirs: line.directories()}
 	r.paths = slices.Clone(r.dirs)
