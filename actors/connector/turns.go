@@ -14,12 +14,12 @@ import (
 // one job only. The jobs of one session stay in order.
 type turnQueue struct {
 	mu sync.Mutex
-	of map[string]*recipientQueue // by recipient
+	of map[string]*recipientQueue // the queue of each recipient
 }
 
 // recipientQueue holds the waiting jobs of one recipient.
 type recipientQueue struct {
-	jobs     map[string][]actors.Job // by session, in order
+	jobs     map[string][]actors.Job // the waiting jobs of each session, in order
 	sessions []string                // the sessions with waiting jobs, in the order of their turns
 }
 
