@@ -35,9 +35,9 @@ type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
-	added map[string]time.Time       // by activeKey, when the session was last added to due
-	last  map[string]string          // by agent, the key of the session added last; absent if another engine may since have written another session's key
-	due   map[string]schemas.Session // by activeKey, the sessions to store
+	added map[string]time.Time       // when each session was last added to due, by activeKey
+	last  map[string]string          // the key of each agent's session that was added last; absent if another engine may since have written another session's key
+	due   map[string]schemas.Session // the sessions to store, by activeKey
 }
 
 // add buffers the activity of a session that makes a request now. It does nothing if the

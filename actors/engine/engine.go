@@ -283,7 +283,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.sessionCache.changed("", newest) // the watch reports no changes from before it began; newest is the last of them
+	e.sessionCache.changed("", newest) // newest is the last change before the watch began, which the watch does not report
 	// Read settings and freezes again: they may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }

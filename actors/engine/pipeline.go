@@ -109,8 +109,8 @@ func decide(v policy.Verdict) result { return result{outcome: decided, verdict: 
 // newer ones.
 type askState struct {
 	agentRequest
-	settings settingsSnapshot // in force when the request came
-	freezes  *freezeSnapshot  // in force when the request came
+	settings settingsSnapshot // the settings in force when the request came
+	freezes  *freezeSnapshot  // the freezes in force when the request came
 	managed  bool             // the session has permissions of its own, according to this engine's cache
 	verdict  policy.Verdict   // the verdict of the stages so far
 
@@ -199,7 +199,7 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 	if err := s.identify(); err != nil { // computes the digest while the store is read
 		return err
 	}
-	if _, err := s.sameness(); err != nil { // also while the store is read: most of the following stages need the CallDigest
+	if _, err := s.sameness(); err != nil { // the CallDigest too is computed while the store is read, because most of the following stages need it
 		return err
 	}
 	if s.held, s.attendance, err = entitlements(); err != nil {

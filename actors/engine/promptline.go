@@ -49,7 +49,7 @@ type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // by key, the questions that have left the line since drop was last called; the value is true if the question was held back
+	left  map[string]bool // the questions that have left the line since drop was last called, by key; the value is true if the question was held back
 	busy  bool            // a goroutine processes the line, and will process the questions in l.left too
 	front sync.Mutex
 

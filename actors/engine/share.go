@@ -230,7 +230,7 @@ func (e *holdings) sessionOf(ctx context.Context, agent, session string) (entitl
 	if err != nil {
 		return entitlements{}, err
 	}
-	if h.session.Agent != agent { // it belongs to no agent, or to another one
+	if h.session.Agent != agent { // the session belongs to no agent, or to another agent
 		return entitlements{}, unknown
 	}
 	return h, nil

@@ -26,7 +26,7 @@ type watchedCache[T any] struct {
 	mu     sync.Mutex
 	slots  map[string]*cacheSlot[T]
 	seen   uint64    // the newest revision of the bucket that the broker has reported
-	unsure time.Time // reports of changes may be lost until then
+	unsure time.Time // until this time, reports of changes may be lost
 }
 
 // reading is a value as it was read from the store. began is when the read began.
