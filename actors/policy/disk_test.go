@@ -91,8 +91,8 @@ func TestLinksAreFollowed(t *testing.T) {
 		}
 	}
 
-	// A set contains a directory; a program that may write beside it replaces the directory by
-	// a link.
+	// A permission set contains a directory; a program that may write beside it replaces
+	// the directory by a link.
 	sub := schemas.SessionPermissions{ReadDirs: []string{in("held/sub")}}
 	require.NoError(t, os.Remove(in("held/sub")))
 	require.NoError(t, os.Symlink(in("other"), in("held/sub")))

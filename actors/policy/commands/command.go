@@ -41,12 +41,12 @@ type Command struct {
 	operands int    // the maximum number of operands
 	Text     bool   // operands are text, not paths
 	raw      bool   // every word is an operand, because none of the command's flags matters
-	anyFlag  bool   // no flag does harm: a pattern may expand to a file name that the command reads as a flag
+	anyFlag  bool   // no flag does harm, so a pattern may expand to a file name that the command reads as a flag
 	apart    bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
 	ordered  bool   // flags must come before the operands: a flag after an operand makes nod ask
 	Loose    bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
 	Lists    bool   // the command prints only names, so it reads only the directories that a pattern spells out
-	script   string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is
+	script   string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is the script or the pattern
 	// check finds flags and operands that the fields above allow, but that may read, write or
 	// run more than is harmless. It returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string

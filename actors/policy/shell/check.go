@@ -69,9 +69,9 @@ var grammars = map[string]func(line *Line, words []word.Word) (why string, secre
 	"workmux": (*Line).workmux,
 }
 
-// spelled cuts off each word before its first path segment with a wildcard, unless this
-// segment begins with a dot: only then can it match hidden names. Only commands that print
-// nothing but names use spelled.
+// spelled cuts off each word before its first path segment with a wildcard. It keeps a
+// segment that begins with a dot, because only such a segment can match hidden names. Only
+// commands that print nothing but names use spelled.
 func spelled(words []word.Word) []word.Word {
 	out := make([]word.Word, 0, len(words))
 	for _, w := range words {
