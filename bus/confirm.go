@@ -49,7 +49,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 		switch {
 		case err == nil:
 			return nil
-		case isConflict(err): // the key has moved, or another write to it is in progress
+		case isConflict(err): // the key is at another revision, or another write to it is in progress
 			now, rerr := b.get(ctx, key)
 			if rerr != nil && !errors.Is(rerr, ErrNotFound) {
 				return rerr

@@ -28,7 +28,7 @@ type Options struct {
 	// Creds is a file with an nkey seed or with NATS credentials; empty on a server
 	// without authentication.
 	Creds string
-	// Inbox is the inbox prefix of the role. The role's key may subscribe to no other inbox.
+	// Server is a server in this process; Connect reaches it without a socket.
 	Inbox string
 	// Server connects to a server in this process, without a socket.
 	Server *Server

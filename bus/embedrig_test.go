@@ -96,7 +96,7 @@ func maySubscribe(t *testing.T, nc *nats.Conn, subject string) bool {
 	before := nc.LastError()
 	sub, err := nc.SubscribeSync(subject)
 	require.NoError(t, err)
-	defer func() { _ = sub.Unsubscribe() }() // fails if the subscription was refused
+	defer func() { _ = sub.Unsubscribe() }() // Unsubscribe fails if the subscription was refused
 	return !refusedSince(t, nc, before)
 }
 

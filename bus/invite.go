@@ -23,7 +23,7 @@ type Invitation struct {
 	URL   string `json:"url"`
 	Agent string `json:"agent"`
 	Key   string `json:"key,omitempty"`
-	CA    string `json:"ca"` // PEM
+	CA    string `json:"ca"` // the certificate of the server's authority, in PEM
 }
 
 const joinedName = "joined.json"
@@ -53,7 +53,7 @@ func Invite(dataDir, agent, address string) (Invitation, error) {
 
 // String returns the invitation as one word, with the key in plain base64.
 func (i Invitation) String() string {
-	text, _ := json.Marshal(i) // strings always encode
+	text, _ := json.Marshal(i) // encoding strings cannot fail
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 

@@ -16,8 +16,8 @@ const (
 	timerPrefix  = "nod.v1.timer."
 	duePrefix    = "nod.v1.due."
 
-	// lockFilter and a timer's token match the timer of a question, both before it has fired
-	// (timerPrefix) and afterwards (duePrefix).
+	// lockFilter followed by a timer's token matches the timer of a question, both before
+	// it has fired (timerPrefix) and afterwards (duePrefix).
 	lockFilter = "nod.v1.*."
 
 	// firedFor is how long a fired timer waits for an engine. If no engine runs for longer,

@@ -188,7 +188,7 @@ func requireSilent(t *testing.T, s *nats.Subscription) {
 func TestOwnReplyRefusesAnotherAgentsDecisionSubject(t *testing.T) {
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asBob, theDecision)
-	g.serveEngine() // does not check the reply subject
+	g.serveEngine() // this engine does not check the reply subject
 	ada := g.as(asAda)
 	require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", theDecision, nil))
 	_, err := heard.NextMsg(5 * time.Second)

@@ -36,7 +36,7 @@ func (c *Call) Reply(v any) {
 	data, err := schemas.Encode(v)
 	if err != nil {
 		c.log.Error("bus: a reply cannot be encoded", "subject", c.req.Subject(), "error", err)
-		data, _ = schemas.Encode(schemas.Errorf(schemas.CodeInternal, "the reply could not be encoded")) // a plain Error always encodes
+		data, _ = schemas.Encode(schemas.Errorf(schemas.CodeInternal, "the reply could not be encoded")) // encoding a plain Error cannot fail
 	}
 	if err := c.req.Respond(data); err != nil {
 		c.log.Warn("bus: a reply was not sent; the asker will ask again", "subject", c.req.Subject(), "error", err)

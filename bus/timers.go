@@ -148,7 +148,7 @@ func (r *Records) Armed(ctx context.Context, e *Entry) (schemas.Event, error) {
 	if err != nil {
 		return schemas.Event{}, err
 	}
-	t, _ := timerOf(val.data) // the zero timer if the data is no timer
+	t, _ := timerOf(val.data) // timerOf returns the zero timer if the data is not a timer
 	if !t.of(e) {
 		return schemas.Event{}, ErrNotFound
 	}
