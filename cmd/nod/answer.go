@@ -73,7 +73,7 @@ func (c *pendingCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	d.PageTimeout = callTimeout // a page is one call
+	d.PageTimeout = callTimeout // each page is one call, with the time limit of a call
 	prompts, err := d.Pending(e.ctx, schemas.Query{SessionID: c.Session})
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 // import, and the rules that it leaves out.
 type hostRules struct {
 	file    string
-	project string // the rules apply to this project alone; empty means to all
+	project string // the only project to which the rules apply; empty means all projects
 	rules   schemas.Permissions
 	left    []rules.NotImported
 }

@@ -97,7 +97,7 @@ func isStrict(host hook.Host, path string) bool {
 // by itself.
 func (c *installCmd) seesAll() bool {
 	switch c.Agent {
-	case hook.Gemini().Name, hook.Copilot().Name: // their only kind of hook sees all calls
+	case hook.Gemini().Name, hook.Copilot().Name: // these programs have only one kind of hook, which sees all calls
 		return true
 	case hook.ClaudeCode().Name, hook.Codex().Name:
 		return c.Strict

@@ -34,12 +34,12 @@ func (c *mcpCmd) Run(e *env) error {
 	late := &lateNod{e: e, turn: make(chan struct{}, 1)}
 	defer late.close()
 	o := mcp.Options{Session: c.Session, Project: c.Project, InProject: c.InProject, Version: version(), Log: e.log}
-	o.Host, _ = os.Hostname() // for display only
+	o.Host, _ = os.Hostname() // the host name is only shown to people
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
 	}
 	if o.Project == "" && c.HTTP == "" {
-		o.Project, _ = os.Getwd() // if unknown, allow rules that depend on it do not apply
+		o.Project, _ = os.Getwd() // if the directory is unknown, allow rules that depend on it do not apply
 	}
 	server := mcp.New(late, o)
 	defer server.Stop()

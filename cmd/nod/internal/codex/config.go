@@ -16,7 +16,7 @@ import (
 // config edits a config.toml line by line, because TOML libraries drop the comments
 // when they write a file.
 type config struct {
-	lines  []string // each with its line break
+	lines  []string // the lines of the file, each with its line break
 	state  State
 	before string
 }

@@ -34,7 +34,7 @@ type Finding struct {
 
 // Options configure Examine.
 type Options struct {
-	Place   bus.Place // with defaults filled in
+	Place   bus.Place // the bus to check, with defaults filled in
 	DataDir string    // the place's data directory, as an absolute path
 	Version string    // this nod's version
 	Log     *slog.Logger

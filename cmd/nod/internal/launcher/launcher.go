@@ -145,6 +145,6 @@ func Remove(dataDir string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the launcher: %w", err)
 	}
-	_ = os.Remove(filepath.Dir(path)) // fails if the folder has other files
+	_ = os.Remove(filepath.Dir(path)) // Remove fails if the folder has other files
 	return nil
 }
