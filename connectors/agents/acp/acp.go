@@ -152,7 +152,7 @@ func (s *sidecar) fromEditor(line []byte) error {
 		return nil
 	}
 	s.cache.recordRequest(m)
-	if err := s.toAgent.write(line); err != nil { // only logged: if the agent is gone, its output ends, which ends Run
+	if err := s.toAgent.write(line); err != nil { // an error is only logged: if the agent is gone, its output ends, which ends Run
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
 	if m.method == methodCancel || m.method == methodClose {
@@ -174,7 +174,7 @@ func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 	if err == nil {
 		err = s.toAgent.write(line)
 	}
-	if err != nil { // only logged: if the agent is gone, its output ends, which ends Run
+	if err != nil { // an error is only logged: if the agent is gone, its output ends, which ends Run
 		s.opts.Log.Debug("acp: a decision could not be sent to the agent", "error", err)
 	}
 }

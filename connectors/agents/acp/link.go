@@ -8,7 +8,7 @@ import (
 // link connects to nod at the first use and keeps the connection.
 type link struct {
 	connect Connect
-	nod     chan Nod // also a lock: holds the connection, or nil if there is none yet; empty while get runs
+	nod     chan Nod // holds the connection, or nil if there is none yet; while get runs it is empty, and so it is also a lock
 }
 
 func newLink(connect Connect) link {

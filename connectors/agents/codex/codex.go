@@ -61,8 +61,8 @@ type sidecar struct {
 	mu    sync.Mutex
 	gone  bool              // Codex or its client is gone: no answer can be delivered
 	open  map[string]*ask   // the unanswered approval requests, by JSON-RPC id as Codex wrote it
-	items map[string]item   // the file changes that Codex has started, by itemKey; bounded: without them the client is asked
-	dirs  map[string]string // working directories, by thread; bounded: without one a person is asked
+	items map[string]item   // the file changes that Codex has started, by itemKey; the map is bounded: without an entry the client is asked
+	dirs  map[string]string // working directories, by thread; the map is bounded: without an entry a person is asked
 }
 
 // Run starts Codex's app-server with the command argv, connects it to the client at in and

@@ -78,7 +78,7 @@ func (s *stopSearch) found() bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = f.Close() }() // opened only for reading
+	defer func() { _ = f.Close() }() // the file was opened only for reading, so closing it loses nothing
 	if _, err := f.Seek(s.from, io.SeekStart); err != nil {
 		return false
 	}
@@ -87,7 +87,7 @@ func (s *stopSearch) found() bool {
 }
 
 func (s *stopSearch) readOn(r *bufio.Reader) bool {
-	var length int64 // of the line so far
+	var length int64 // the length of the line so far
 	for {
 		part, err := r.ReadSlice('\n')
 		if whole := length == 0 && err != bufio.ErrBufferFull; whole && isGeminiStop(part) {

@@ -32,7 +32,7 @@ type transcript struct {
 	Asked     json.RawMessage `json:"asked"` // the request that nod must receive; null if nod must not be asked
 	Withdrawn bool            `json:"withdrawn"`
 	Passed    json.RawMessage `json:"passed"` // the HostResolved that nod must receive
-	Stdout    json.RawMessage `json:"stdout"` // compared byte for byte, without white space
+	Stdout    json.RawMessage `json:"stdout"` // the hook's output; compared byte for byte, without white space
 	Stderr    string          `json:"stderr"`
 	Exit      int             `json:"exit"`
 	Runs      bool            `json:"runs"` // whether the host then runs the tool without asking its user

@@ -104,7 +104,7 @@ func claudeLines(path string) (lines []claudeLine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // opened only for reading
+	defer func() { _ = file.Close() }() // the file was opened only for reading, so closing it loses nothing
 	r := bufio.NewReader(file)
 	for {
 		raw, err := r.ReadBytes('\n')

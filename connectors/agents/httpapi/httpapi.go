@@ -56,7 +56,7 @@ type Options struct {
 	Host, User string
 	// BodyWithin is how long the body of an HTTP request may take to arrive; 0 means 10 s.
 	BodyWithin time.Duration
-	Log        *slog.Logger // nil discards
+	Log        *slog.Logger // nil discards the log
 }
 
 // Server is a running API.

@@ -108,8 +108,7 @@ func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	return server
 }
 
-// bearer adds the token and the HTTP headers of its field header to each request, as the
-// configuration of a client does.
+// every = 0 means the default, 20 s
 type bearer struct {
 	header http.Header
 	next   http.RoundTripper
@@ -134,7 +133,7 @@ func reach(t *testing.T, s *mcp.Server, w way, o *sdk.ClientOptions) *sdk.Client
 	go func() { ended <- s.ServeStdio(context.Background(), serverIn, serverOut) }()
 	c := connect(t, &sdk.IOTransport{Reader: clientIn, Writer: clientOut}, w.version, o)
 	t.Cleanup(func() {
-		_ = c.Close() // the test may have closed it
+		_ = c.Close() // the test may have closed the connection
 		require.NoError(t, <-ended)
 	})
 	return c
@@ -142,7 +141,7 @@ func reach(t *testing.T, s *mcp.Server, w way, o *sdk.ClientOptions) *sdk.Client
 
 func reachHTTP(t *testing.T, url, version string, through http.RoundTripper, o *sdk.ClientOptions) *sdk.ClientSession {
 	c := connect(t, &sdk.StreamableClientTransport{Endpoint: url + mcp.Path, HTTPClient: &http.Client{Transport: through}}, version, o)
-	t.Cleanup(func() { _ = c.Close() }) // the test may have closed it
+	t.Cleanup(func() { _ = c.Close() }) // the test may have closed the connection
 	return c
 }
 

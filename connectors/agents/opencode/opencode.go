@@ -87,7 +87,7 @@ type follower struct {
 	all  sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]*openPermission // by OpenCode's permission id
+	open map[string]*openPermission // the open permissions, by OpenCode's permission id
 }
 
 // openPermission is a permission that OpenCode waits for.
@@ -131,7 +131,7 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if err != nil {
 		return cause(ctx, err)
 	}
-	defer func() { _ = stream.Close() }() // nothing more is read from it
+	defer func() { _ = stream.Close() }() // nothing more is read from the stream
 	if err := f.catchUp(ctx); err != nil {
 		return cause(ctx, err)
 	}
