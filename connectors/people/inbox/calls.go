@@ -19,7 +19,7 @@ const (
 
 // refreshMsg is the state of the selected request with the broker's time, or an error.
 type refreshMsg struct {
-	key    string // empty if no request was selected
+	key    string // the selected request's key; empty if no request was selected
 	prompt schemas.Prompt
 	now    time.Time
 	err    error

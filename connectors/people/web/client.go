@@ -23,7 +23,7 @@ const (
 	maxCalls       = 16  // concurrent calls to nod
 	messagesAtOnce = 200
 	messagesEach   = 100                                 // messages per second
-	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // bytes
+	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // bytes of one message
 	pageBytes      = 4 << 20                             // payload bytes in one page of a list
 	writeWithin    = 30 * time.Second
 	callWithin     = 15 * time.Second
@@ -40,7 +40,7 @@ const loggedOut = "you have logged out"
 type outgoing struct {
 	id, typ, action string
 	payload         any
-	live            bool // counts towards maxBacklog
+	live            bool // the message counts towards maxBacklog
 }
 
 // client is one WebSocket connection of one user.
@@ -104,7 +104,7 @@ func (c *client) run() {
 	c.read(ctx)
 	c.end(websocket.StatusNormalClosure, "")
 	tasks.Wait()
-	for range cap(c.calls) { // when all slots of c.calls are taken, no call is running any more
+	for range cap(c.calls) { // waits for every running call: each call takes one slot of c.calls until it ends
 		c.calls <- struct{}{}
 	}
 	c.leaveSessions()

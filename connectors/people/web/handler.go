@@ -18,7 +18,7 @@ const (
 	requestsAtOnce    = 200
 	loginsPerSecond   = 1 // logins with a token that this inbox has not signed, per address
 	loginsAtOnce      = 10
-	maxBody           = 16 << 10 // bytes
+	maxBody           = 16 << 10 // bytes of a request's body
 )
 
 // policy is the page's Content-Security-Policy: the page loads only its own files,

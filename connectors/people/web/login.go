@@ -141,7 +141,7 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) {
 
 // refuse answers with an error in nod's format.
 func refuse(w http.ResponseWriter, status int, e *schemas.Error) {
-	data, _ := schemas.Encode(e) // always encodes
+	data, _ := schemas.Encode(e) // encoding a *schemas.Error cannot fail
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(data) // the client may have gone

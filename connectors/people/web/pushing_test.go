@@ -127,7 +127,7 @@ func TestAPushThatFailsIsTriedAgainLaterEachTime(t *testing.T) {
 	var last time.Duration
 	for _, status := range []int{0, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusForbidden} {
 		s.status = status
-		p.list.update("https://fcm.googleapis.com/one", func(o *device) { o.notBefore = time.Time{} }) // it is time
+		p.list.update("https://fcm.googleapis.com/one", func(o *device) { o.notBefore = time.Time{} }) // the next push is due
 		before := time.Now()
 		p.round(t.Context())
 		d := p.list.all()[0]

@@ -35,7 +35,7 @@ const (
 const (
 	notifyRequested = "session.permission.requested"
 	notifyResolved  = "session.permission.resolved"
-	notifyDecided   = "session.permission.decided" // decided without a person; only for subscribers of the session
+	notifyDecided   = "session.permission.decided" // a request was decided without a person; sent only to subscribers of its session
 	notifyTime      = "server.time"
 )
 
@@ -66,7 +66,7 @@ type requestView struct {
 	Risk       schemas.Risk `json:"risk"`
 	Digest     string       `json:"digest"`
 	Deadline   time.Time    `json:"deadline"`
-	ServerTime time.Time    `json:"server_time"` // when this was sent; broker time, like Deadline
+	ServerTime time.Time    `json:"server_time"` // when this view was sent, in broker time like Deadline
 	Summary    string       `json:"summary"`
 	Parts      []part       `json:"parts"`
 	// Remember describes the rules that a lasting answer can store. The answer's field
@@ -86,7 +86,7 @@ type requestView struct {
 	// only in ids, deadlines and numbers of calls.
 	Same string `json:"same"`
 
-	sortKey string // sorts by creation time, then by key
+	sortKey string // orders requests by creation time, then by key
 	version string // changes when something changes that the page shows
 }
 

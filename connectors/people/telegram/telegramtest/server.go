@@ -39,12 +39,12 @@ type Server struct {
 	lastID   int64 // the last id given to an update, a message or a press
 	poll     chan struct{}
 	wake     chan struct{} // closed on the next update
-	hook     *hook         // nil without a webhook
+	hook     *hook         // nil if no webhook is set
 	proxy    string
 	presses  map[string]*press
 	faults   []Fault
 	calls    map[string]int
-	rate     map[int64]*bucket // by chat; 0 for all chats together
+	rate     map[int64]*bucket // the rate limits, by chat; key 0 is for all chats together
 	rejected []string
 
 	unlimited bool
@@ -55,8 +55,8 @@ type Server struct {
 type Fault struct {
 	Method     string // the method; empty for sendMessage and editMessageText
 	Code       int    // the HTTP status; 0 breaks the connection
-	Words      string // the description
-	RetryAfter int    // in seconds
+	Words      string // the error's description
+	RetryAfter int    // the time to wait, in seconds
 	Done       bool   // the call is carried out before it fails
 }
 
