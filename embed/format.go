@@ -31,7 +31,7 @@ const formatName = "format.json"
 // has format 1 and is from before nod wrote the file.
 type format struct {
 	Format int    `json:"format"`
-	Nod    string `json:"nod"` // the version that wrote it
+	Nod    string `json:"nod"` // the version of nod that wrote the file
 	// Backup is the folder to restore if the steps do not complete; empty unless
 	// steps run.
 	Backup string `json:"backup,omitempty"`

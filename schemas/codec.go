@@ -79,7 +79,7 @@ func (n *noun) decode(data []byte, v any) error {
 	if err != nil {
 		return Errorf(CodeInternal, "%v", err)
 	}
-	unmarshalled := json.Unmarshal(data, v) // before parse, which needs data with valid syntax
+	unmarshalled := json.Unmarshal(data, v) // runs before parse, which needs data with valid syntax
 	if err := n.checkObject(data, unmarshalled); err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ type StandingAnswer struct {
 	Question  string    `json:"question,omitempty"` // pending_id of the answered request
 	Message   string    `json:"message,omitempty"`  // the message that the person wrote with the answer
 	CreatedAt time.Time `json:"created_at"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero means until it is revoked
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // when the answer ends; zero means when it is revoked
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	RevokedBy string    `json:"revoked_by,omitempty"`
 }

@@ -61,7 +61,7 @@ type Record struct {
 	Tier     Tier            `json:"tier"`
 	Risk     Risk            `json:"risk"`
 	Reasons  []string        `json:"reasons,omitempty"`
-	Deadline time.Time       `json:"deadline"` // broker time; the latest deadline of its open waiters
+	Deadline time.Time       `json:"deadline"` // the latest deadline of the record's open waiters, in broker time
 	// TimeoutSeconds is the full waiting time, which the message of a timeout names.
 	TimeoutSeconds int     `json:"timeout_seconds,omitempty"`
 	NextEvent      *Event  `json:"next_event,omitempty"`

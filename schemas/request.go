@@ -158,7 +158,7 @@ type Receipt struct {
 	Type      string    `json:"type"`
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
-	Deadline  time.Time `json:"deadline"` // broker time
+	Deadline  time.Time `json:"deadline"` // in broker time
 	Tier      Tier      `json:"tier"`
 	Digest    string    `json:"digest"`
 	Revision  uint64    `json:"revision"`
@@ -219,9 +219,9 @@ type Await struct {
 	Requests []Awaited `json:"requests"`
 }
 
-// Awaited is one request in an Await and in its reply. In an Await, Revision is the one
-// in the receipt; in a reply, that of the record. Only a reply sets Decision or Error; while
-// the request is pending it sets neither.
+// Awaited is one request in an Await and in its reply. Revision is the revision in the
+// receipt if this is in an Await, and the record's revision if this is in a reply. Only a
+// reply sets Decision or Error; while the request is pending it sets neither.
 type Awaited struct {
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
