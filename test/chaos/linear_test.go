@@ -15,9 +15,9 @@ import (
 type (
 	// effect is what one operation did to the register, as far as its result shows.
 	effect struct {
-		reads  string // the decision in its result
+		reads  string // the decision in the operation's result
 		empty  bool   // the result is that the request is pending
-		writes bool   // the operation made the decision in its result
+		writes bool   // the operation made the decision that its result contains
 		maybe  string // if the outcome is unknown: the decision that the operation may have made
 	}
 	register = string

@@ -233,7 +233,7 @@ var planted = []struct {
 	}},
 	{"frozen", "answered while it is frozen, and allowed", func(s *scene) {
 		s.does(opFreeze, "Ann", "", "", 1, 1.95)
-		s.plainly("a", "g", 1.5) // asked before the freeze was acknowledged
+		s.plainly("a", "g", 1.5) // this call is asked before the freeze is acknowledged
 		s.does(opThaw, "Carl", "", "", 30, 30.1)
 	}},
 	{"delivered", "an agent gets its decision too late", func(s *scene) {

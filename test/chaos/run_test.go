@@ -160,7 +160,7 @@ func (p *person) lags(ctx context.Context) (bool, error) {
 // figures are a scenario's numbers for the table in docs/chaos.md.
 type figures struct {
 	requests, faults, violations int
-	p50, p99, worst              time.Duration // from an approver's answer until the asker has the decision
+	p50, p99, worst              time.Duration // times from an approver's answer until the asker has the decision
 }
 
 // String formats the figures as a row of the table.

@@ -17,7 +17,7 @@ import (
 
 // evidence is the input of the checks.
 type evidence struct {
-	Began  time.Time // the history's start; also its broker time, because the broker's clock is never stepped
+	Began  time.Time // the history's start, also in broker time, because the broker's clock is never stepped
 	Events []*event
 	Faults []span        // in the order of their starts; no two overlap
 	End    time.Duration // the history's end, after the wait for late stories and views
@@ -27,7 +27,7 @@ type evidence struct {
 
 // stored is the content of the stores at the end.
 type stored struct {
-	Records map[string]schemas.Record    // by key
+	Records map[string]schemas.Record    // the records, by key
 	Raw     map[string]string            // the records as JSON, by key
 	Keys    map[string][]string          // the records' keys, by session
 	Logged  map[string]*schemas.Decision // the decisions in the log, by key

@@ -113,7 +113,7 @@ func same(text, id string) string {
 // The picture's measures, in pixels except for columns.
 const (
 	lineHeight = 19
-	charWidth  = 8.4375 // of a monospaced font of 14 pixels
+	charWidth  = 8.4375 // the width of a character in a monospaced font of 14 pixels
 	margin     = 16
 	titleBar   = 30
 	columns    = 112 // characters in a line: 945 pixels

@@ -160,7 +160,7 @@ func TestAHostThatGoesOnWithdrawsItsRequests(t *testing.T) {
 		r.TaskID, r.HostAsks, r.ActionDetails = task, true, []byte(`{"to":"`+to+`"}`)
 		return ada.Asks(r)
 	}
-	plain := ada.Asks(rig.Deploy("S", "plain")) // the host does not ask its user about this one
+	plain := ada.Asks(rig.Deploy("S", "plain")) // the host does not ask its user about this call
 	one, two := ask("one", "", "a"), ask("two", "", "a")
 	sub, b := ask("sub", "helper", "b"), ask("b", "", "b")
 

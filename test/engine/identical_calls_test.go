@@ -74,7 +74,7 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	again, err := env.Ann().SaysOf(first, "allow_once", 2) // the same answer arrives twice
 	env.NoError(err)
 	env.Equal(d, again)
-	_, err = env.Bob().SaysOf(first, "reject_once", 3) // another person's answer, too late
+	_, err = env.Bob().SaysOf(first, "reject_once", 3) // another person's answer, which comes too late
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
 	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the same answer, but for three calls instead of two
 	env.Refusal(err, schemas.CodeConflict)
@@ -250,7 +250,7 @@ func TestTheNewerOfADenialAndAnApprovalCounts(t *testing.T) {
 	env.Ann().Denies(first)
 	env.Equal(schemas.Denied, ada.Gets(rig.Deploy("S", "again")).Outcome)
 	env.Bob().Allows(second)
-	env.Soon("the outbox has handled all changes", env.OutboxIdle) // it handles the denial once more, and must not restore it
+	env.Soon("the outbox has handled all changes", env.OutboxIdle) // the outbox handles the denial once more, and must not restore it
 	fourth := ada.Asks(rig.Deploy("S", "fourth"))
 
 	env.Ann().Denies(third)

@@ -224,7 +224,7 @@ func TestASessionSharesOnlyPermissionsThatItHas(t *testing.T) {
 		Type: schemas.TypeShare, SessionID: "helper", AgentID: "third", Permissions: []string{"@read:" + dir + "/in/sub"}, Reason: "and so on",
 	}, &g))
 	env.Equal("helper", g.Grants[0].By.Name)
-	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // this also revokes all grants shared from it
+	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // this also revokes all grants shared from the revoked grant
 	ada.Asks(file("Write", "helper", dir+"/in/x")).Drop()
 	grants, err := env.Owner().Grants(env.Ctx, "")
 	env.NoError(err)
