@@ -95,7 +95,7 @@ func (v *Viewer) due() bool {
 	if time.Now().Before(v.next) {
 		return false
 	}
-	v.next = time.Now().Add(snapshotTimeout) // so that no second snapshot starts before this snapshot has set v.next
+	v.next = time.Now().Add(snapshotTimeout) // prevents a second snapshot from starting before this snapshot has set v.next
 	return true
 }
 

@@ -25,8 +25,8 @@ import (
 type pager struct {
 	mu    sync.Mutex
 	shown map[people.Ref]schemas.Prompt
-	sent  chan schemas.Prompt // gets the prompt of each call of Prompt
-	ended chan schemas.Prompt // gets the prompt of each call of Settle
+	sent  chan schemas.Prompt // receives the prompt of each call of Prompt
+	ended chan schemas.Prompt // receives the prompt of each call of Settle
 	fail  func(schemas.Prompt) error
 	desks chan people.Desk
 }
@@ -314,7 +314,7 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	p.mu.Lock()
-	clear(p.shown) // makes showing the outcome fail permanently
+	clear(p.shown) // now showing the outcome fails permanently
 	p.mu.Unlock()
 	_, err := r.asker.Withdraw(r.ctx, asked.Receipt.SessionID, asked.Receipt.PendingID, "changed its mind")
 	require.NoError(t, err)
