@@ -24,7 +24,7 @@ const (
 
 // listing identifies the requests that a query lists.
 type listing struct {
-	session string // empty means all sessions
+	session string // the session; empty means all sessions
 	decided bool
 }
 

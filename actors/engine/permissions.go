@@ -212,7 +212,7 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 		return result{}, err
 	}
 	s.permissions.holder = id
-	if !r.Rejoin { // skipped for a request that is sent again: it may already have been shown or decided
+	if !r.Rejoin { // this check is skipped for a request that is sent again: the request may already have been shown or decided
 		if _, err := e.chooseForeground(ctx, s); err != nil {
 			return result{}, err
 		}

@@ -245,7 +245,7 @@ func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	if sameEvent(*first.Record.NextEvent, *rec.NextEvent) {
 		return nil
 	}
-	if rec.NextEvent.Kind == schemas.EventDeadline { // any other event stays in the record; only the timer is armed for the earlier deadline
+	if rec.NextEvent.Kind == schemas.EventDeadline { // any other event stays in the record, and only the timer is armed for the earlier deadline
 		rec.NextEvent = first.Record.NextEvent
 	}
 	return e.store.Records.Arm(ctx, &first)

@@ -20,7 +20,7 @@ type settingsSnapshot struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
-	needs    map[string]policy.Access // by tool name, the access that a tool needs in a managed session
+	needs    map[string]policy.Access // the access that each tool needs in a managed session, by the tool's name
 	read     time.Time                // when the last successful reading from the store began
 }
 

@@ -131,7 +131,7 @@ func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) 
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
 	queue, read := perms, map[string]bool{}
-	for i := 0; i < len(queue); i++ { // queue grows, because a source may itself be shared
+	for i := 0; i < len(queue); i++ { // queue grows while the loop runs, because a source may itself be shared
 		s := queue[i]
 		if s.Live(now) {
 			live[s.GrantID] = s

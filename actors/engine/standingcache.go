@@ -22,7 +22,7 @@ type answers struct {
 	rules *policy.Answers  // the rules of all live grants
 	of    []*standingEntry // the grant that contains each rule, by the rule's index in rules
 	perms []*standingEntry // the live grants that name permissions
-	until time.Time        // when the first of the live grants expires; zero if none does
+	until time.Time        // the time at which the first of the live grants expires; zero if none expires
 }
 
 func collect(byID map[string]*standingEntry, now time.Time) *answers {
@@ -60,10 +60,10 @@ type ownerAnswers struct {
 	reading sync.Mutex // held while answers are read from the store
 
 	// Guarded by standingCache.mu.
-	now    *answers          // nil before the first reading
+	now    *answers          // nil before the answers are read for the first time
 	stale  map[string]uint64 // ids of answers to read again, with the revision that the broker has reported
 	newest uint64            // the newest revision that was read of the owner's answers
-	until  time.Time         // from this time on, the answers are compared with the store before they are used
+	until  time.Time         // the time from which the answers are compared with the store before they are used
 }
 
 // changed handles the broker's report that a key has changed: it marks the answer under the

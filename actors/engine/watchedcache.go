@@ -38,7 +38,7 @@ type reading[T any] struct {
 
 // cacheSlot caches the value of one key.
 type cacheSlot[T any] struct {
-	last    *reading[T] // nil before the first reading
+	last    *reading[T] // nil before the value is read for the first time
 	current bool
 	changes uint64 // number of calls of outdate, so that keep notices a change during a reading
 }

@@ -58,7 +58,7 @@ func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 		})
 	}
 	c := storeOf(storedReading{"older", 6, nil, func(c *watchedCache[string]) {
-		time.Sleep(time.Microsecond) // so that the newer reading begins later, even if the clock is coarse
+		time.Sleep(time.Microsecond) // lets the newer reading begin later, even if the clock is coarse
 		cacheReading(c, "session.S", reading[string]{"newer", 6, time.Now()})
 	}})
 	_, err := c.get(t.Context(), "session.S")
