@@ -18,7 +18,7 @@ type Access string
 // The kinds of access.
 const (
 	AccessRead    Access = "read"
-	AccessWrite   Access = "write" // includes read access
+	AccessWrite   Access = "write" // access to read and to write
 	AccessNetwork Access = "network"
 )
 

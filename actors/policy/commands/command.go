@@ -39,7 +39,7 @@ type Command struct {
 	long     string
 	digits   bool   // a number after - or +, as in -20 and +20, is a flag: a count
 	operands int    // the maximum number of operands
-	Text     bool   // operands are text, not paths
+	Text     bool   // the operands are text, not paths
 	raw      bool   // every word is an operand, because none of the command's flags matters
 	anyFlag  bool   // no flag does harm, so a pattern may expand to a file name that the command reads as a flag
 	apart    bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
@@ -52,7 +52,7 @@ type Command struct {
 	check   func(s Secrets, a *Args) string
 	Special bool   // no list of flags tells which words are harmless; package shell checks them by a grammar of their own
 	follows string // the flags with which the command follows the symbolic links that it finds
-	Differ  bool   // of a git subcommand: it may run a diff program that the configuration names
+	Differ  bool   // the command is a git subcommand, and may run a diff program that the configuration names
 
 	Harm Harm // the harm that the command may do; of the entries that match a command line, the one with the most words counts
 
@@ -60,7 +60,7 @@ type Command struct {
 	runner      bool   // the command is a runner: it builds, tests, checks or shows the project; a remembered answer stores its first words and covers most words after them
 	target      bool   // of a runner: the word after its name, such as build in "make build", is its target; a remembered answer stores it too
 	manyTargets bool   // of a runner: every operand is a target; a remembered answer for one target covers no command with a second one
-	chooser     string // if manyTargets is set: the flag whose value, in the next word, is not a target
+	chooser     string // if manyTargets is set: a flag whose value, in the next word, is not a target
 	oneDash     bool   // long flags begin with one dash instead of two
 	Wraps       bool   // the words after the name are a command, which it runs
 	Interprets  bool   // one of the words may be a command line, which it runs

@@ -13,7 +13,7 @@ import (
 type Location struct {
 	Dirs          []string // the directories in which the command may run, as Clean returns them; empty if unknown
 	Project       string   // the project's root, as Clean returns it; "" if unknown
-	Main          string   // if Project is a work tree that belongs to another directory, that directory; otherwise Project
+	Main          string   // the directory that the work tree Project belongs to; equal to Project if Project is no such work tree
 	Home          string   // the home directory, as Clean returns it; "" if unknown
 	LeadsToSecret bool     // a directory in Dirs may be part of a secret's path: in ~/.config, gh leads to ~/.config/gh
 }
