@@ -22,8 +22,8 @@ var (
 	asWeb         = roles.ConnectorID(roles.Web)
 	asTg          = roles.ConnectorID("tg")
 	asWa          = roles.ConnectorID("wa")
-	asAda         = roles.AgentID("ada") // the attacker
-	asBob         = roles.AgentID("bob") // the victim
+	asAda         = roles.AgentID("ada") // the agent that attacks
+	asBob         = roles.AgentID("bob") // the agent that is attacked
 )
 
 func everybody() []roles.ID {

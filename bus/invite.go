@@ -96,7 +96,7 @@ func (i Invitation) Join(dataDir string) error {
 	i.Key = "" // the key has a file of its own
 	text, err := json.Marshal(i)
 	if err == nil {
-		err = roles.WriteNew(path, append(text, '\n')) // written last: if this file exists, so does the key
+		err = roles.WriteNew(path, append(text, '\n')) // the invitation is written last: if its file exists, so does the key
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return joined // another process has joined meanwhile

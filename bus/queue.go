@@ -31,7 +31,7 @@ type Queue struct {
 	// has the right to make it.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
-	one  sync.Mutex // held while handle processes a delivery
+	one  sync.Mutex // locked while handle processes a delivery
 
 	ackWait time.Duration
 	mu      sync.Mutex

@@ -132,7 +132,7 @@ func sessionFilter(session string) string {
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
-		FilterSubject: recordPrefix + "*.*", // excludes the barriers of scans
+		FilterSubject: recordPrefix + "*.*", // the filter leaves out the barriers of scans
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxAckPending: 512,

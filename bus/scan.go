@@ -107,9 +107,9 @@ func (r *Records) scan(ctx context.Context, s *scan) error {
 // failure.
 type scan struct {
 	records *Records
-	session string // empty for all sessions
+	session string // the session; empty means all sessions
 	found   func(ScannedRecord) bool
-	since   time.Time // older messages are skipped
+	since   time.Time // the time before which messages are skipped
 	barrier uint64    // the sequence of the barrier, before which the scan is not complete; 0 without one
 	last    uint64    // the sequence of the last message read
 }

@@ -143,7 +143,7 @@ func (s *Service) ID() string { return s.svc.Info().ID }
 // accept passes a call to its endpoint's handler, or refuses it with an error at once.
 func (s *Service) accept(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
-	if !s.replies(r) { // checked before anything else: not even an error may be sent to a subject that is not an inbox of the caller
+	if !s.replies(r) { // the reply subject is checked first: not even an error may be sent to a subject that is not an inbox of the caller
 		s.log.Warn("bus: a call was dropped, because its reply would not go to an inbox of its asker", "subject", r.Subject())
 		return
 	}

@@ -81,7 +81,7 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, err
-		case err != nil: // ctx ended; the next round returns
+		case err != nil: // ctx has ended, so the next round returns
 			continue
 		case len(stats) > 0 && len(late) == 0:
 			return nil, nil

@@ -77,7 +77,7 @@ var ErrLockHeld = errors.New("an identical call holds the lock")
 
 // LockHolder is the holder of the lock of identical calls.
 type LockHolder struct {
-	PendingID string // empty if no request holds the lock
+	PendingID string // the id of the request that holds the lock; empty if no request holds it
 	Revision  uint64 // the revision to pass to TakeOver
 	At        time.Time
 }
