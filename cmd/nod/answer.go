@@ -187,7 +187,7 @@ func (c *denyCmd) Run(e *env) error {
 // answerStyle contains those flags of the answering commands that env.answer needs.
 type answerStyle struct {
 	json bool
-	sure bool // do not ask to confirm the rule of a lasting allow
+	sure bool // the user is not asked to confirm the rule of a lasting allow
 }
 
 // answer sends this user's answer and prints the decision: the new one, or the

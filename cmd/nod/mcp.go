@@ -83,7 +83,7 @@ const connectWithin = 5 * time.Second
 type lateNod struct {
 	e      *env
 	turn   chan struct{} // a lock: full means locked; unlike a mutex, a channel lets the wait end with a context
-	client *nod.Client   // guarded by turn
+	client *nod.Client   // the connection to nod; guarded by turn
 }
 
 // lock takes the turn, unless ctx ends before.

@@ -20,7 +20,7 @@ type Level string
 // The levels, from best to worst.
 const (
 	OK    Level = "ok"
-	Note  Level = "note"  // worth knowing; nod works
+	Note  Level = "note"  // a fact worth knowing; nod works
 	Wrong Level = "wrong" // something does not work, or is not safe
 )
 

@@ -73,7 +73,7 @@ func Ensure(dataDir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the data directory: %w", err)
 	}
-	was, _ := os.Readlink(path) // "" if there is no launcher
+	was, _ := os.Readlink(path) // the link's target; "" if there is no launcher
 	self, err := os.Executable()
 	leads := err == nil && same(path, self)
 	if program == path || program == was || leads && program == self {
