@@ -9,7 +9,7 @@ import (
 
 // AgentReply tells an agent the outcome of its request in words.
 type AgentReply struct {
-	Allowed bool   // true only if the decision is about this request and allows it
+	Allowed bool   // set only if the decision is about this request and allows it
 	IsError bool   // the request failed; a denial is no error
 	Text    string // the words; never empty
 }

@@ -61,7 +61,7 @@ type Options struct {
 	// Stream, if not nil, lets its subscribers see and answer the requests that wait for a
 	// person.
 	Stream *Stream
-	Log    *slog.Logger // never gets the content of a request; nil discards the log
+	Log    *slog.Logger // the log, which never gets the content of a request; nil discards it
 }
 
 // Streams are the input and output of a peer: the editor or the agent. If the agent's In

@@ -117,7 +117,7 @@ func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) 
 		return &problem{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
 	}
 	var body struct {
-		SessionID string `json:"session_id"` // optional; if set, the request must belong to this session
+		SessionID string `json:"session_id"` // the request's session, which is checked if it is set
 		PendingID string `json:"pending_id"`
 		OptionID  string `json:"option_id"`
 		Cancelled bool   `json:"cancelled"`

@@ -28,8 +28,8 @@ type Options struct {
 	// Deny makes the sidecar decline an approval request if nod is unavailable. If Deny is
 	// false, the client is asked instead.
 	Deny       bool
-	Host, User string       // shown to people
-	Log        *slog.Logger // never gets the content of a request; nil discards the log
+	Host, User string       // the names of the machine and its user, shown to people
+	Log        *slog.Logger // the log, which never gets the content of a request; nil discards it
 }
 
 const (

@@ -183,6 +183,6 @@ func object(raw []byte) map[string]json.RawMessage {
 // text returns the value of a JSON string, or "" for any other value.
 func text(raw json.RawMessage) string {
 	var s string
-	_ = json.Unmarshal(raw, &s) // on an error s stays ""
+	_ = json.Unmarshal(raw, &s) // s stays "" after an error
 	return s
 }

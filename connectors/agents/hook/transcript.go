@@ -26,7 +26,7 @@ type claudeLine struct {
 	PromptSource string `json:"promptSource"`
 	Message      struct {
 		ID         string          `json:"id"`
-		StopReason string          `json:"stop_reason"` // empty until the message is complete
+		StopReason string          `json:"stop_reason"` // the reason why the message ended; empty until the message is complete
 		Content    json.RawMessage `json:"content"`
 	} `json:"message"`
 	Attachment struct {

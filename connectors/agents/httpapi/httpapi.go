@@ -64,7 +64,7 @@ type Server struct {
 	opts   Options
 	addr   httpserve.Address
 	agents []agentToken
-	doc    []byte // openapi.json as it is served
+	doc    []byte // the OpenAPI document, openapi.json as it is served
 	http   *http.Server
 	stop   context.CancelCauseFunc
 	done   chan error

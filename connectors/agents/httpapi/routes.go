@@ -14,7 +14,7 @@ import (
 
 type route struct {
 	method, path string
-	open         bool // calls need no token; serve gets a nil *Agent
+	open         bool // calls of the route need no token, and serve gets a nil *Agent
 	// serve writes the response, or returns an error and writes nothing.
 	serve func(http.ResponseWriter, *http.Request, *Agent) error
 }

@@ -73,9 +73,9 @@ type Server struct {
 	mcp       *mcp.Server
 	exchanges exchanges
 
-	life    context.Context // ends when the server stops; each call ends with it
+	life    context.Context // a context that ends when the server stops; each call ends with it
 	end     context.CancelCauseFunc
-	news    context.Context // ends after the last calls are answered; each HTTP stream that carries no calls ends with it
+	news    context.Context // a context that ends after the last calls are answered; each HTTP stream that carries no calls ends with it
 	endNews context.CancelFunc
 }
 
