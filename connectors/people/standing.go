@@ -13,7 +13,7 @@ import (
 // same words, in its own layout. A field that does not apply is empty.
 type StandingText struct {
 	ID      string // a prefix of the standing answer's id, which nod revoke accepts
-	Effect  string // "allow" or "deny"
+	Effect  string // the effect, "allow" or "deny"
 	Covers  string // the exact rules or permissions, or the single call
 	Where   string // such as "in session S" or "for agent local, in any session"
 	Uses    string // such as "for 1 more call"

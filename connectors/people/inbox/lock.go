@@ -127,5 +127,5 @@ func (m *model) releaseLock() {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), lockTimeout)
 	defer cancel()
-	_, _ = m.o.Desk.Hold(ctx, m.presence(schemas.PresenceLeave, m.lock.held)) // if it fails, the lease ends by itself
+	_, _ = m.o.Desk.Hold(ctx, m.presence(schemas.PresenceLeave, m.lock.held)) // if Hold fails, the lease ends by itself
 }

@@ -85,7 +85,7 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 func TestKeysAreInertAfterAChange(t *testing.T) {
 	r := newRig(t, 100, 50)
 	for range 20 {
-		r.types("y") // typed before the first request has arrived
+		r.types("y") // the key is typed before the first request has arrived
 	}
 	r.asks(runs("1", "ls"))
 	r.types("y", "n", "r", "s")

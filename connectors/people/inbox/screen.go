@@ -34,7 +34,7 @@ func (m *model) frame() frame {
 func (m *model) View() tea.View {
 	view := tea.NewView(m.draw())
 	view.AltScreen, view.ReportFocus = true, true
-	view.KeyboardEnhancements.ReportEventTypes = true // to recognise held-down keys
+	view.KeyboardEnhancements.ReportEventTypes = true // with event types, held-down keys can be recognised
 	view.WindowTitle = fmt.Sprintf("nod inbox (%d)", m.requests.countOpen())
 	return view
 }

@@ -156,7 +156,7 @@ func words(s *stage) {
 		s.NotContains(reply, "Allowed", "%q", text)
 		s.pending(p)
 	}
-	s.says(Ann, Act{Say: "yes"}) // not a reply to any message
+	s.says(Ann, Act{Say: "yes"}) // this text is not a reply to any message
 	s.pending(p)
 	s.says(Mallory, Act{Of: Ann, Message: m.ID, Say: "yes"})
 	s.pending(p)

@@ -59,7 +59,7 @@ type button struct {
 
 type entity struct {
 	Type   string `json:"type"`
-	Offset int    `json:"offset"` // in UTF-16 units, like Length
+	Offset int    `json:"offset"` // the offset in UTF-16 units, like Length
 	Length int    `json:"length"`
 }
 

@@ -69,7 +69,7 @@ func TestAWebhookConfirmsNothingBeforeNodTookIt(t *testing.T) {
 	stop := w.run()
 	w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
 	<-tries
-	<-tries // the update came again
+	<-tries // waits until the update comes again
 	w.Equal(1, w.Unconfirmed())
 	w.ErrorIs(stop(), context.Canceled)
 

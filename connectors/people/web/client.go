@@ -19,7 +19,7 @@ import (
 const (
 	maxClients     = 64
 	maxSessions    = 256
-	maxBacklog     = 256 // queued messages, not counting the pending requests that a subscription sends
+	maxBacklog     = 256 // queued messages; the pending requests that a subscription sends do not count
 	maxCalls       = 16  // concurrent calls to nod
 	messagesAtOnce = 200
 	messagesEach   = 100                                 // messages per second
@@ -56,7 +56,7 @@ type client struct {
 	// The hub's lock guards these fields.
 	inbox    bool
 	sessions map[string]bool
-	sent     map[string]string // for each pending request, by its key: the version that was last sent
+	sent     map[string]string // the version of each pending request that was last sent, by the request's key
 
 	mu     sync.Mutex
 	queue  []outgoing

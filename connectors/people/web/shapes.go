@@ -87,7 +87,7 @@ type requestView struct {
 	Same string `json:"same"`
 
 	sortKey string // orders requests by creation time, then by key
-	version string // changes when something changes that the page shows
+	version string // a text that changes when something changes that the page shows
 }
 
 // option is one possible answer. Label describes its effect in nod's words; Called is the
@@ -148,7 +148,7 @@ func (q *requestView) same() string {
 			rest = append(rest, p)
 		}
 	}
-	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // never fails: ActionDetails was decoded, so it is valid JSON
+	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // Encode never fails: ActionDetails was decoded, so it is valid JSON
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
@@ -186,7 +186,7 @@ type resolvedNotice struct {
 // listReply answers permissions.list.
 type listReply struct {
 	Permissions []requestView `json:"permissions"`
-	Next        string        `json:"next,omitempty"` // pass it as "after" to get the next page
+	Next        string        `json:"next,omitempty"` // a client gets the next page by sending this as "after"
 	ServerTime  time.Time     `json:"server_time"`
 }
 
