@@ -15,7 +15,7 @@ import (
 // the directory. If a step fails or is interrupted, nod restores the backup before
 // it tries again, so a step never sees half-changed data.
 type step struct {
-	what string // what the step does, for messages; begins with "to"
+	what string // what the step does, for messages; the text begins with "to"
 	do   func(ctx context.Context, dir string) error
 }
 

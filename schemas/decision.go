@@ -45,7 +45,7 @@ type Decision struct {
 	Type       string     `json:"type"`
 	SessionID  string     `json:"session_id"`
 	PendingID  string     `json:"pending_id"`
-	DecisionID string     `json:"decision_id"` // unique, so that an engine recognises its own decision in the store
+	DecisionID string     `json:"decision_id"` // a unique id, by which an engine recognises its own decision in the store
 	Outcome    Outcome    `json:"outcome"`
 	OptionID   string     `json:"option_id,omitempty"`
 	OptionKind OptionKind `json:"option_kind,omitempty"`

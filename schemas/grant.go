@@ -103,7 +103,7 @@ type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
 	Effect    Effect `json:"effect,omitempty"` // empty means EffectAllow
 	Scope     Scope  `json:"scope"`
-	SessionID string `json:"session_id,omitempty"` // in ScopeSession, the session whose calls the answer covers
+	SessionID string `json:"session_id,omitempty"` // the session whose calls the answer covers, in ScopeSession
 	Agent     string `json:"agent"`
 
 	Rules       []RememberedRule `json:"rules,omitempty"`
@@ -123,7 +123,7 @@ type StandingAnswer struct {
 	DerivedFrom []string `json:"derived_from,omitempty"`
 
 	By        By        `json:"by"`
-	Question  string    `json:"question,omitempty"` // pending_id of the answered request
+	Question  string    `json:"question,omitempty"` // the pending_id of the answered request
 	Message   string    `json:"message,omitempty"`  // the message that the person wrote with the answer
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"` // when the answer ends; zero means when it is revoked
@@ -180,8 +180,8 @@ type Grants struct {
 type Revoke struct {
 	Type      string `json:"type"`
 	GrantID   string `json:"grant_id"`
-	SessionID string `json:"session_id,omitempty"` // set for a grant in ScopeSession
-	Agent     string `json:"agent,omitempty"`      // set for a grant in ScopeAgent
+	SessionID string `json:"session_id,omitempty"` // the grant's session, in ScopeSession
+	Agent     string `json:"agent,omitempty"`      // the grant's agent, in ScopeAgent
 	// From is the approver who ends the grant. The owner leaves it out.
 	From *From `json:"from,omitempty"`
 }

@@ -103,7 +103,7 @@ const (
 type Aftermath struct {
 	PendingID string        `json:"pending_id"`
 	Kind      AftermathKind `json:"kind"`
-	Reason    string        `json:"reason"` // such as "answered at the terminal"
+	Reason    string        `json:"reason"` // the reason, such as "answered at the terminal"
 	At        time.Time     `json:"at"`
 }
 

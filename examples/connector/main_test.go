@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
-	require.NoError(t, keys.Ensure(roles.ConnectorID(name))) // makes the connector's key, as nod keys add does
+	require.NoError(t, keys.Ensure(roles.ConnectorID(name))) // the key of the connector, as nod keys add makes it
 	n, err := embed.Start(ctx, embed.Options{
 		DataDir: dir, EngineAlone: true,
 		Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"lines","user_id":"ann"}]}]}}`),
