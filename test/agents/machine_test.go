@@ -35,7 +35,7 @@ var binary = sync.OnceValues(func() (string, error) {
 // PATH from the test's environment.
 type machine struct {
 	t                       *testing.T
-	nod, home, project, ran string // paths; ran is the file that touch creates
+	nod, home, project, ran string // four paths; ran is the file that touch creates
 	model                   *model
 }
 
@@ -87,7 +87,7 @@ func (x *machine) does(args ...string) string {
 type agent struct {
 	out, errs bytes.Buffer
 	ended     chan struct{}
-	err       error // why the agent ended; set before ended is closed
+	err       error // the reason why the agent ended; set before ended is closed
 }
 
 // patience is how long a test waits for each step of an agent.

@@ -140,7 +140,7 @@ type rig struct {
 	agent *nats.Conn
 	js    jetstream.JetStream
 	n     atomic.Int64
-	over  atomic.Bool // set at the end: then errors of running requests are ignored
+	over  atomic.Bool // set at the end: errors of running requests are then ignored
 	calls atomic.Int64
 }
 

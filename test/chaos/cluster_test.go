@@ -205,7 +205,7 @@ func answers(ctx context.Context, addr string) error {
 		}
 		defer conn.Close()
 		var hello [4]byte
-		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // fails only for a closed connection, and then Read fails too
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // SetReadDeadline fails only for a closed connection, and then Read fails too
 		_, err = conn.Read(hello[:])
 		return err == nil && string(hello[:]) == "INFO"
 	})

@@ -134,7 +134,7 @@ func (c *cluster) routesOf(n int) (ways []way) {
 // clientsOf returns the ways from clients to a server.
 func (c *cluster) clientsOf(n int) (ways []way) {
 	for who, all := range c.ways {
-		if len(who) > 2 { // not n0 to n2, which are servers
+		if len(who) > 2 { // leaves out the servers, n0 to n2
 			ways = append(ways, all[n])
 		}
 	}

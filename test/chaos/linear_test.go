@@ -18,7 +18,7 @@ type (
 		reads  string // the decision in the operation's result
 		empty  bool   // the result is that the request is pending
 		writes bool   // the operation made the decision that its result contains
-		maybe  string // if the outcome is unknown: the decision that the operation may have made
+		maybe  string // the decision that the operation may have made, if the outcome is unknown
 	}
 	register = string
 )

@@ -56,7 +56,7 @@ func newNamespaces(inside []string) (*namespaces, error) {
 
 // sweepNamespaces removes the namespaces of test processes that were killed.
 func sweepNamespaces() {
-	listed, _ := exec.Command("ip", "netns", "list").Output() // on an error the list is empty: nothing is removed
+	listed, _ := exec.Command("ip", "netns", "list").Output() // after an error the list is empty, and nothing is removed
 	for line := range strings.Lines(string(listed)) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		var pid int

@@ -80,7 +80,7 @@ func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 		}
 		raw["waiters"] = calls
 	}
-	text, _ := json.Marshal(raw) // never fails for these values
+	text, _ := json.Marshal(raw) // Marshal never fails for these values
 	s.Stored.keep("S."+id, rec, string(text))
 	s.Stored.Pending["S."+id] = d == nil
 }
@@ -204,7 +204,7 @@ var planted = []struct {
 		s.Events[0].Deadline = s.noon.Add(seconds(1.9))
 		for _, ev := range s.Events {
 			if d := ev.Decision; d != nil {
-				d.DecidedAt = s.noon.Add(seconds(1.8)) // as if the engine's clock were behind
+				d.DecidedAt = s.noon.Add(seconds(1.8)) // the decision's time is as if the engine's clock were behind
 			}
 		}
 	}},

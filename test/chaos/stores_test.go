@@ -19,7 +19,7 @@ import (
 type evidence struct {
 	Began  time.Time // the history's start, also in broker time, because the broker's clock is never stepped
 	Events []*event
-	Faults []span        // in the order of their starts; no two overlap
+	Faults []span        // the faults, in the order of their starts; no two overlap
 	End    time.Duration // the history's end, after the wait for late stories and views
 	Stored stored
 	Phone  []telegramtest.Message // Carl's chat
@@ -135,7 +135,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	if err := each(ctx, js, "KV_pending_permissions", records+">", func(subject string, data []byte) error {
 		key := strings.TrimPrefix(subject, records)
 		if !strings.Contains(key, ".") {
-			return nil // not a record, but the barrier that a scan of the records writes
+			return nil // the message is not a record, but the barrier that a scan of the records writes
 		}
 		var rec schemas.Record
 		if err := json.Unmarshal(data, &rec); err != nil {

@@ -50,7 +50,7 @@ func firedAndHeld(e *rig.Env, ask func(id string) *rig.Question) (key string) {
 	e.T.Helper()
 	holds := stuck(e)
 	e.Timeout("S", time.Second)
-	for i := 0; len(holds()) == 0; i++ { // repeat, because the running engine may take a timer first and decide its record
+	for i := 0; len(holds()) == 0; i++ { // the attempt is repeated, because the running engine may take a timer first and decide its record
 		q := ask(fmt.Sprint("q-", i))
 		e.Soon("its timer has fired", func() bool {
 			return slices.Contains(holds(), q.Key) || e.Stored(q.Key).Record.Decision != nil

@@ -60,7 +60,7 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	env.NoError(err)
 	env.Equal(p, same, "the id of a waiter shows its question")
 
-	third := ada.Asks(rig.Deploy("S", "third")) // joins after Ann has read the prompt, which counts two calls
+	third := ada.Asks(rig.Deploy("S", "third")) // this call joins after Ann has read the prompt, which counts two calls
 	d, err := env.Ann().SaysOf(first, "allow_once", p.Waiters)
 	env.NoError(err)
 	env.Equal("first", d.PendingID)

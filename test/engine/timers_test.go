@@ -70,7 +70,7 @@ func TestTheSweepTimesOutRequestsWithoutATimer(t *testing.T) {
 	ada := env.Agent("ada")
 	env.Timeout("S", 3*time.Second)
 	q := ada.Asks(rig.Deploy("S", "1"))
-	env.LoseTimer("S.1") // like a timer that fired so long ago that its message is no longer kept
+	env.LoseTimer("S.1") // the timer is gone, as if it had fired so long ago that its message is no longer kept
 	env.Passed(q.Receipt.Deadline)
 	env.Nil(env.Stored("S.1").Record.Decision)
 	env.Engine(engine.Options{})

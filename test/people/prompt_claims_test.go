@@ -22,7 +22,7 @@ type chat struct {
 	mu       sync.Mutex
 	messages []schemas.Prompt // the messages as they are now
 	first    []schemas.Prompt // the messages as they were sent
-	inCall   map[string]int   // running calls by request
+	inCall   map[string]int   // the number of running calls about each request
 	overlaps int
 }
 

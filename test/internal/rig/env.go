@@ -40,7 +40,7 @@ type Env struct {
 	Store   *bus.Store // the stores, opened with an engine's key
 	Raw     jetstream.JetStream
 	Engines []*Node
-	Wires   []func() // called before the server closes, to close proxies, workers and connections
+	Wires   []func() // functions that close proxies, workers and connections before the server closes
 }
 
 // Node is one running engine.
