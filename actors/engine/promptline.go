@@ -120,7 +120,7 @@ func (l *promptLine) end(failed bool) bool {
 	return !l.busy
 }
 
-// advance shows those of the first limit questions of the line that are held back.
+// advance shows every held-back question among the first limit questions of the line.
 func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	l.front.Lock()
 	defer l.front.Unlock()

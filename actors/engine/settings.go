@@ -125,8 +125,8 @@ func (e *admin) applySettings(ctx context.Context, data []byte, actor string) (u
 	if err := e.readSettings(ctx); err != nil {
 		return 0, err
 	}
-	// The message id of a request's entry begins with a session's id, which has no colon, so
-	// it always differs from this one.
+	// The message id of a request's entry begins with a session's id, which has no colon,
+	// so that id always differs from the id here.
 	_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings:%d", revision), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: actor, SettingsRevision: revision,
 	})

@@ -40,7 +40,7 @@ type reading[T any] struct {
 type cacheSlot[T any] struct {
 	last    *reading[T] // nil before the value is read for the first time
 	current bool
-	changes uint64 // number of calls of outdate, so that keep notices a change during a reading
+	changes uint64 // the number of calls of outdate, by which keep notices a change during a reading
 }
 
 // last returns the newest reading of a key, however old it is, or nil.
