@@ -87,7 +87,7 @@ type RememberedRef struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	shell   shell.Reader // reads command lines; its fields also hold the preset and the names of secrets
+	shell   shell.Reader // the reader of command lines; its fields also hold the preset and the names of secrets
 	layers  []rules.Layer
 	answers []*Answers // lists of remembered answers, in the order in which they were added
 }

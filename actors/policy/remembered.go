@@ -123,7 +123,7 @@ func leadsOut(w string, loc *pathname.Location) bool {
 	flag := strings.HasPrefix(w, "-")
 	parts := pathname.Pieces(w)
 	if flag && len(w) > 2 && w[1] != '-' {
-		parts = append(parts, w[2:]) // the value follows the letter directly, as in -C/DIR
+		parts = append(parts, w[2:]) // the flag's value follows its letter directly, as in -C/DIR
 	}
 	return slices.ContainsFunc(parts, func(p string) bool {
 		out := pathname.IsAbs(pathname.Slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+pathname.Slashes(p)+"/", "/../")

@@ -44,7 +44,7 @@ type Command struct {
 	anyFlag  bool   // no flag does harm, so a pattern may expand to a file name that the command reads as a flag
 	apart    bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
 	ordered  bool   // flags must come before the operands: a flag after an operand makes nod ask
-	Loose    bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
+	Loose    bool   // only the operands after the script or search pattern are paths; the script, the pattern and the values of flags are not
 	Lists    bool   // the command prints only names, so it reads only the directories that a pattern spells out
 	script   string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is the script or the pattern
 	// check finds flags and operands that the fields above allow, but that may read, write or
@@ -58,8 +58,8 @@ type Command struct {
 
 	// How a remembered answer or a rule may limit the command.
 	runner      bool   // the command is a runner: it builds, tests, checks or shows the project; a remembered answer stores its first words and covers most words after them
-	target      bool   // of a runner: the word after its name, such as build in "make build", is its target; a remembered answer stores it too
-	manyTargets bool   // of a runner: every operand is a target; a remembered answer for one target covers no command with a second one
+	target      bool   // the command is a runner, and the word after its name is its target, such as build in "make build"; a remembered answer stores the target too
+	manyTargets bool   // the command is a runner, and every operand is a target; a remembered answer for one target covers no command with a second target
 	chooser     string // if manyTargets is set: a flag whose value, in the next word, is not a target
 	oneDash     bool   // long flags begin with one dash instead of two
 	Wraps       bool   // the words after the name are a command, which it runs
@@ -159,7 +159,7 @@ func RunnerWords(argv []string) int {
 	for n := min(3, len(argv)); n > 0; n-- {
 		name := strings.Join(argv[:n], " ")
 		switch c := Entry(name); {
-		case !c.runner || strings.Count(name, " ") != n-1: // no runner, or an argument contains a space: the argument "go test" is not the command go test
+		case !c.runner || strings.Count(name, " ") != n-1: // the command is no runner, or an argument contains a space: the single argument "go test" is not the command go test
 		case !c.target:
 			return n
 		case len(argv) == n || !word.Plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):

@@ -32,8 +32,8 @@ func Locate(cwd, project, home string) Location {
 	return p
 }
 
-// worktreeDirs are the directories in which tools create further work trees of a project:
-// below the project, or beside it with the project's name in front.
+// worktreeDirs are the directories in which tools create further work trees of a project.
+// They are below the project, or beside it; then their names begin with the project's name.
 var worktreeDirs = []string{"/.claude/worktrees/", "/.worktrees/", "__worktrees/", ".worktrees/"}
 
 // MainTree returns the project to which the work tree dir belongs, judged only by dir's name.
