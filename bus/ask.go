@@ -57,7 +57,7 @@ func (a *Asker) Close() {
 type OpenRequest struct {
 	Receipt   schemas.Receipt // the zero Receipt if the engine decided at once
 	PendingID string          // the id of the request, as sent
-	Key       string          // the key of its record
+	Key       string          // the key of the request's record
 
 	asker *Asker
 	unsub func()

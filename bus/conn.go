@@ -28,9 +28,9 @@ type Options struct {
 	// Creds is a file with an nkey seed or with NATS credentials; empty on a server
 	// without authentication.
 	Creds string
-	// Server is a server in this process; Connect reaches it without a socket.
+	// Inbox is the inbox prefix of the role. The role's key may subscribe to no other inbox.
 	Inbox string
-	// Server connects to a server in this process, without a socket.
+	// Server is a server in this process; Connect reaches it without a socket.
 	Server *Server
 	// Wait is how long Connect keeps trying to reach the bus; 0 tries once.
 	Wait time.Duration

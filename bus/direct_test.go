@@ -92,7 +92,7 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	reads(before, "opened before")
 }
 
-// A store can be opened without a change to the server, for programs that only look.
+// A store can be opened without a change to the server, for programs that only read.
 func TestAnExistingStoreStaysAsItIs(t *testing.T) {
 	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Log: quiet()})
 	require.NoError(t, err)
