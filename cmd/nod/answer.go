@@ -132,7 +132,7 @@ func (c *answerCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofWords(strings.Join(c.Answer, " ")), schemas.Answer{}, answerStyle{json: c.JSON})
 }
 
-// choice sets the option of an answer to one that the prompt offers.
+// choice sets the option of an answer to an option that the prompt offers.
 type choice func(*schemas.Prompt, *schemas.Answer) error
 
 // ofKind returns a choice of the prompt's option of this kind, such as allow once.

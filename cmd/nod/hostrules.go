@@ -217,8 +217,8 @@ func (e *env) showRules(agent string, r hostRules) {
 	}
 }
 
-// additions returns the members to set in settings.json to add the rules in more to s, the
-// settings that the file contains.
+// additions returns the members to set in settings.json, so that its settings, s, also
+// contain the rules in more.
 func additions(s *schemas.Settings, more schemas.Settings) (all []member) {
 	lists := func(at string, has, more schemas.Rules) {
 		for _, list := range []struct {

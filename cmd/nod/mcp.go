@@ -82,7 +82,7 @@ const connectWithin = 5 * time.Second
 // succeeds: an agent program starts its MCP servers whether or not nod runs.
 type lateNod struct {
 	e      *env
-	turn   chan struct{} // a lock: full means locked; unlike a mutex, a channel lets the wait end with a context
+	turn   chan struct{} // a lock: a full channel means locked; unlike a mutex, a channel lets the wait end with a context
 	client *nod.Client   // the connection to nod; guarded by turn
 }
 

@@ -135,7 +135,7 @@ func removeEmpty(dir string, in installs.Install) error {
 	}
 	parent := filepath.Dir(in.Path)
 	if os.Remove(parent) == nil { // Remove fails if the directory has other entries
-		_ = os.Remove(filepath.Dir(parent)) // this directory too may have other entries, as .copilot, above .copilot/hooks, usually has
+		_ = os.Remove(filepath.Dir(parent)) // fails as well if the directory above, such as .copilot above .copilot/hooks, has other entries
 	}
 	return nil
 }
