@@ -63,11 +63,11 @@ type stopSearch struct {
 	stopped bool
 }
 
-// maxStopLine is a greater length, in bytes, than that of any line of a stop. Longer lines are
+// maxStopLine is more than the length, in bytes, of any line about a stop. Longer lines are
 // skipped.
 const maxStopLine = 64 << 10
 
-// found reports whether the transcript has the line of a stop by now.
+// found reports whether the transcript has a line about a stop by now.
 func (s *stopSearch) found() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -108,7 +108,8 @@ func web(t *testing.T, s *mcp.Server) *httptest.Server {
 	return server
 }
 
-// every = 0 means the default, 20 s
+// bearer adds the token and the HTTP headers of its field header to each request, as the
+// configuration of a client does.
 type bearer struct {
 	header http.Header
 	next   http.RoundTripper
