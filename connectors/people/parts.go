@@ -251,7 +251,7 @@ func answers(r *schemas.Request) []string {
 // the number by which a person chooses the rule.
 func standingRules(p *schemas.Prompt) []string {
 	if p.Request.Kind == schemas.KindPermission {
-		return nil // no rule to list: every allow of a permission lasts
+		return nil // there is no rule to list, because every allow of a permission lasts
 	}
 	var all []string
 	for i := range p.Remember {

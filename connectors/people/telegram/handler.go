@@ -60,7 +60,7 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	}
 	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
 	if err != nil {
-		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer keeps the request. For made-up data, err is the value of unknown itself, and the buttons stay.
+		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer keeps the request. Made-up data gives the error unknown itself, and the buttons then stay.
 			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
 		}
 		return h.refuse(err, tell)

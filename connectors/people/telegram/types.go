@@ -65,7 +65,7 @@ type entity struct {
 
 type replyTo struct {
 	MessageID int64 `json:"message_id"`
-	// Without sends the reply even if the message to reply to was deleted.
+	// Without lets Telegram send the reply even if the message to reply to was deleted.
 	Without bool `json:"allow_sending_without_reply"`
 }
 

@@ -37,7 +37,7 @@ type device struct {
 	Key     string `json:"key"` // nod's public key at the time of the subscription
 	Session token  `json:"session"`
 
-	notified  time.Time // the time of its subscription or last push; a request whose notification was due by then needs no push
+	notified  time.Time // the time of the device's subscription or last push; a request whose notification was due by then needs no push
 	notBefore time.Time // the earliest time of its next push
 	failures  int       // pushes that failed since the last success
 }

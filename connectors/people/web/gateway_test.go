@@ -302,7 +302,7 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 		slow.asksFor("permissions.list", nil)
 	}
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // these can be sent within 30 s; after that, a client that does not read is cut off without a reason
+	const n = 60 // this many requests can be sent within 30 s; after that, a client that does not read is cut off without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {
@@ -346,7 +346,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	all := r.opens("bob")
 	all.gets("inbox.subscribe", nil)
 	answers := make(chan fields, n)
-	for range 4 { // four clients, because the rate limit of one is too low for all answers
+	for range 4 { // four clients, because the rate limit of a single client is too low for all answers
 		s := r.opens("bob")
 		watchers.Go(func() {
 			for a := range answers {

@@ -65,7 +65,8 @@ func newPushKey(s tokenSigner) (pushKey, error) {
 	return pushKeyFrom(h.Sum(nil), s.path)
 }
 
-// pushKeyFrom makes the key pair from its private number. file is the login key's.
+// pushKeyFrom makes the key pair from its private number. file is the path of the login
+// key.
 func pushKeyFrom(number []byte, file string) (pushKey, error) {
 	key, err := ecdh.P256().NewPrivateKey(number)
 	if err != nil { // happens for one login key in 2^32

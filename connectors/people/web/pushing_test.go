@@ -176,7 +176,7 @@ func TestADeviceThatIsGoneIsRemoved(t *testing.T) {
 	}
 }
 
-// The log does not say that a device is tried again if it is to be removed.
+// If a device is to be removed, the log does not say that nod tries it again.
 func TestADeviceThatCannotBeForgotten(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{status: http.StatusGone})
