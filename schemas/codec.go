@@ -68,7 +68,7 @@ func (n *noun) load(data []byte, v any) error {
 	return nil
 }
 
-// checker is a noun with rules beyond its JSON Schema.
+// checker is a message with rules beyond its JSON Schema.
 type checker interface{ check() error }
 
 func (n *noun) decode(data []byte, v any) error {
@@ -121,7 +121,8 @@ func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	return nil
 }
 
-// checkType refuses a message whose type is not the noun's. settings.json has no type.
+// checkType refuses a message whose type is not that of the expected message. settings.json
+// has no type.
 func (n *noun) checkType(tree map[string]any) error {
 	if n.typ == "" {
 		return nil

@@ -49,7 +49,8 @@ type Address struct {
 // name the same ones.
 func (a Address) NamesRequest() bool { return a.Tokens == 3 }
 
-// Endpoint is a subject on which engines reply to a message of type Q with one of type R.
+// Endpoint is a subject on which engines reply to a message of type Q with a message of
+// type R.
 type Endpoint[Q, R any] struct{ Address }
 
 // RequestReply is the reply to a request or a withdrawal: a *Decision, or a Receipt while the

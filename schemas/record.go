@@ -37,11 +37,12 @@ type Event struct {
 type Route struct {
 	Connector string `json:"connector"`
 	Recipient string `json:"recipient"`
-	// Failed means that the prompt could not be shown there. nod does not try again.
+	// Failed means that the prompt could not be shown on this route. nod does not try
+	// again.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// Vote is one approver's answer to a request that needs several.
+// Vote is one approver's answer to a request that needs several answers.
 type Vote struct {
 	Name      string    `json:"name"`
 	Connector string    `json:"connector"`
@@ -114,7 +115,8 @@ func (r *Record) Terminal() bool { return r.Decision != nil }
 type Waiter struct {
 	PendingID string `json:"pending_id"`
 	Digest    string `json:"digest"`
-	// Deadline is the deadline of this call; TimeoutSeconds is its full waiting time.
+	// Deadline is the deadline of this call; TimeoutSeconds is the call's full waiting
+	// time.
 	Deadline       time.Time `json:"deadline"`
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
 	// Place is the call's position, from 0, in the order in which calls joined the
