@@ -84,8 +84,8 @@ func (c *cluster) splits() []fault {
 	return all
 }
 
-// split returns a fault that cuts the connections that the function ways returns for n. target
-// chooses n, the number of a server or an engine.
+// split returns a fault that cuts connections. target chooses n, the number of a server or
+// an engine, and the function ways returns the connections to cut for n.
 func (c *cluster) split(name string, ways func(n int) []way) fault {
 	return fault{name, [2]time.Duration{3 * time.Second, 20 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)

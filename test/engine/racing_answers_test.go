@@ -168,7 +168,7 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
 		env.True(testing.Short() || outcomes[o] > 0, "no request ended %s, so the race was not real", o)
 	}
-	// The outbox may send decisions again: still one decision per request.
+	// The outbox may send decisions again, and each request still has one decision.
 	env.Soon("the agent got a decision for each request, and the outbox is idle", func() bool {
 		mu.Lock()
 		defer mu.Unlock()

@@ -216,7 +216,7 @@ func TestMCPOverHTTP(t *testing.T) {
 			require.NoError(t, server.Wait())
 		}
 		_, stderr, code = m.Run("deny", "open-"+version)
-		require.Equal(t, version == "2026-07-28", code != 0, stderr) // when the server got SIGTERM, it withdrew the request
+		require.Equal(t, version == "2026-07-28", code != 0, stderr) // the server withdrew the request when it got SIGTERM
 		require.NoError(t, client.Close())
 	}
 }
