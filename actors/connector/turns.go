@@ -40,11 +40,10 @@ func (t *turnQueue) put(recipient, session string, j actors.Job) {
 	l.jobs[session] = append(l.jobs[session], j)
 }
 
-// supersede lets a newer version of a prompt take the place of an older one that waits, and
-// returns the delivery that is no longer needed: that of the older version. found is false
-// if no other version of the prompt waits; then the job must be put. Without it, each
-// version of a prompt would take a turn, and a channel that falls behind would show versions
-// that are outdated long since.
+// supersede keeps only the newer one of j and a waiting version of its prompt, and returns
+// the delivery of the older one, which is no longer needed. found is false if no other
+// version of the prompt waits; the caller must then put j. Without supersede, each version
+// of a prompt would take a turn, and a slow channel would show outdated versions.
 func (t *turnQueue) supersede(j promptJob) (needless *bus.Delivery, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

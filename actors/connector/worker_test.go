@@ -425,7 +425,7 @@ func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
 	p.mu.Unlock()
 	delivered := w.Deliver(ctx, other)
 	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // the request was not routed to Bob
-	require.NoError(t, w.Deliver(r.ctx, other))                               // like a second delivery by the queue
+	require.NoError(t, w.Deliver(r.ctx, other))                               // this call is like a second delivery by the queue
 	r.wait(p.sent)
 	require.Empty(t, p.sent)
 }
