@@ -27,10 +27,10 @@ const (
 
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
-// activityBuffer collects foreground sessions whose last activity is to be stored, each at
-// most every activeEvery. But if the agent's previous request came from another session, the
-// session of the new request is always added, so that the store has the two sessions in the
-// right order.
+// activityBuffer collects foreground sessions whose last activity is to be stored, each
+// session at most once in activeEvery. But if the agent's previous request came from
+// another session, the session of the new request is always added, so that the store has
+// the two sessions in the right order.
 type activityBuffer struct {
 	storing sync.Mutex
 

@@ -87,7 +87,7 @@ const obeyWithin = 2 * time.Second
 
 // freeze adds a freeze for an approver. It denies the pending requests that the freeze
 // covers, and replies once every running engine denies new ones, or names the engines that
-// do not yet.
+// do not deny them yet.
 func (e *admin) freeze(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, false)
 }

@@ -77,7 +77,7 @@ type permissionsResult struct {
 	unclear bool                     // nod cannot tell which permissions the call needs, so an answer covers only this call
 	asks    bool                     // a person must be asked, even if grants allow the call
 	covered []schemas.RememberedRule // rules that allow this call, made from the session's permissions
-	basis   basis                    // the stored entries on which covered relies
+	basis   basis                    // the stored entries on which the rules in covered rely
 }
 
 // checkPermissions compares a request with the permissions that its session holds.
