@@ -117,8 +117,9 @@ func keepsToAnswer(a *schemas.RememberedRule, loc *pathname.Location, rest []str
 	return commands.Bounded(argv, rest) && !slices.ContainsFunc(rest, func(w string) bool { return leadsOut(w, loc) })
 }
 
-// leadsOut reports whether w, a word after those that a remembered answer stores, names a path
-// outside the project, or a file that decides which programs run, such as a hook.
+// leadsOut reports whether w names a path outside the project, or a file that decides which
+// programs run, such as a hook. w is a word that follows the stored words of a remembered
+// answer.
 func leadsOut(w string, loc *pathname.Location) bool {
 	flag := strings.HasPrefix(w, "-")
 	parts := pathname.Pieces(w)

@@ -144,9 +144,9 @@ func (line *Line) firstSecret(words []word.Word, text bool) string {
 // nod's own files.
 func (line *Line) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
 
-// secretText reports whether t may mean a secret, or a piece of t after a character with which
-// a path may start (--flag=PATH, REV:PATH, @PATH). If dots is true, wildcards also match
-// hidden names.
+// secretText reports whether t may mean a secret. A piece of t counts too if it follows a
+// character with which a path may start (--flag=PATH, REV:PATH, @PATH). If dots is true,
+// wildcards also match hidden names.
 func (line *Line) secretText(t string, dots bool) bool {
 	if line.secretIn(t, dots) {
 		return true

@@ -32,8 +32,8 @@ type Facts struct {
 // more, its Facts are Incomplete.
 const maxFacts = 400
 
-// maxOperands limits the operands of a wrapper, such as sudo, that are read as the beginning
-// of the command that it runs. A line with more is Incomplete.
+// maxOperands limits the operands of a wrapper, such as sudo, that are read as the
+// beginning of the command that the wrapper runs. A line with more operands is Incomplete.
 const maxOperands = 64
 
 // maxText is the number of bytes that nod searches in a line that it cannot parse.
