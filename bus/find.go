@@ -19,7 +19,7 @@ import (
 // NOD_DATA.
 type Place struct {
 	URL     string // addresses of NATS servers, comma-separated
-	Creds   string // a key file
+	Creds   string // the name of a key file
 	DataDir string // the data directory of a running nod, with the address in run.json
 }
 

@@ -12,7 +12,7 @@ import (
 type Permissions struct {
 	All         bool
 	Publish     []string
-	DenyPublish []string // refused, even if Publish allows them
+	DenyPublish []string // subjects that are refused, even if Publish allows them
 	// Subscribe patterns must not end in "*": the server matches the ">" of a subscription
 	// as if it were one token, so "_INBOX.*" would allow a subscription to "_INBOX.>".
 	Subscribe []string
