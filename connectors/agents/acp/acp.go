@@ -187,7 +187,7 @@ func (s *sidecar) editorGone(why error) {
 
 func (s *sidecar) closeAgent() {
 	if c, ok := s.agent.(io.Closer); ok {
-		_ = c.Close() // the input may be closed already
+		_ = c.Close() // Close fails if the input is closed already
 	}
 }
 

@@ -91,7 +91,7 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 		return 0, fmt.Errorf("start Codex: %w", err)
 	}
 	go s.fromClient(in, stdin)
-	_ = cmd.Wait() // cmd.ProcessState holds the result
+	_ = cmd.Wait() // Wait's result is also in cmd.ProcessState
 	s.endAll(errServerGone)
 	s.asks.Wait()
 	s.passToClient(s.half) // the rest, if Codex ended in the middle of a line
@@ -188,7 +188,7 @@ func (s *sidecar) fromClient(in io.Reader, stdin io.Closer) {
 		}
 		s.tellCodex(line)
 		if err != nil {
-			_ = stdin.Close() // Codex may be gone already
+			_ = stdin.Close() // Close fails if Codex is gone already
 			return
 		}
 	}

@@ -129,10 +129,10 @@ func script(command string) string {
 	return command
 }
 
-// fileChange fills in r for an approval request for file changes: with the changes that Codex
-// reported when the item started. It returns an error if Codex has reported none. If the
-// project is unknown, its settings are too, so the tool name is one that no rule knows, and a
-// person is asked.
+// fileChange fills in r for an approval request for file changes. r contains the changes
+// that Codex reported when the item started; if Codex has reported none, fileChange returns
+// an error. If the project is unknown, its settings are unknown too, so the tool name is
+// one that no rule knows, and a person is asked.
 func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	s.mu.Lock()
 	it, known := s.items[itemKey(a.params, r.ToolCallID)]

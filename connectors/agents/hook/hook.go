@@ -210,7 +210,7 @@ func (h *run) dial(ctx context.Context) (Nod, error) {
 // the host no longer waits for end at their deadlines.
 func (h *run) reportResolved(ctx context.Context) {
 	if h.call.SessionID == "" {
-		return // without a session id, nod cannot tell which requests these are
+		return // without a session id, nod cannot tell which requests the host has resolved
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()

@@ -235,7 +235,7 @@ func TestARequestIsWithdrawnIfItsCallerLeavesEarly(t *testing.T) {
 	r := fake(t, before(nod))
 	ctx, cancel := context.WithCancel(r.ctx)
 	go func() {
-		_, _ = r.tries(ctx, "POST", "/api/v1/requests", strings.Replace(deploy("S", "1"), `"pending_id":"1",`, "", 1)) // the caller is gone
+		_, _ = r.tries(ctx, "POST", "/api/v1/requests", strings.Replace(deploy("S", "1"), `"pending_id":"1",`, "", 1)) // the call fails, because the caller is gone
 	}()
 	key := <-reached
 	cancel()

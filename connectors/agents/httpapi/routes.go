@@ -178,5 +178,5 @@ func send(w http.ResponseWriter, status int, data []byte) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // the caller may be gone
+	_, _ = w.Write(append(data, '\n')) // Write fails if the caller is gone
 }

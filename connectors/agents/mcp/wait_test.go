@@ -91,7 +91,7 @@ func TestAClientThatIsGoneWithdraws(t *testing.T) {
 // idle.
 type wires struct {
 	idle  time.Duration
-	reads atomic.Int64 // number of reads with data
+	reads atomic.Int64 // the number of reads with data
 	cut   atomic.Bool
 	open  []net.Conn
 	lock  chan struct{}
