@@ -124,8 +124,8 @@ func (w *world) afterRun(announce func() error) (err error) {
 	return err
 }
 
-// nod does not show that a request expired before it has handled the updates that Telegram
-// held, but waits for at most holdFor, even if it cannot handle them.
+// nod shows that a request expired only after it has handled the updates that Telegram
+// held. It waits for at most holdFor, even if it cannot handle the updates.
 func TestALateExpiryIsHeldBackForALimitedTime(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()

@@ -73,9 +73,9 @@ func promptContent(p *schemas.Prompt, now time.Time) *content {
 }
 
 // fitsWhole reports whether a prompt is shown with its exact payload. If it is not, it
-// cannot be allowed on Telegram. The result does not depend on the time, the decision or
-// the number of calls, nor on whether its agent still waits, so that it is the same when
-// the answer comes as when p was sent.
+// cannot be allowed on Telegram. The result is the same when p is sent and when the answer
+// comes: it does not depend on the time, the decision, the number of calls or whether an
+// agent still waits.
 func fitsWhole(p *schemas.Prompt) bool {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls

@@ -39,7 +39,7 @@ type Webhook struct {
 	Listen    string // the address to listen on, HOST:PORT; without TLS, only a loopback address is accepted
 	PublicURL string // the public address, an https:// URL without hookPath
 	Secret    string
-	TLS       *tls.Certificate // nil behind a reverse proxy
+	TLS       *tls.Certificate // the certificate; nil behind a reverse proxy
 }
 
 // UseWebhook makes Run receive updates through a webhook. It refuses a webhook that would
@@ -90,7 +90,7 @@ func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()
 	if server.Shutdown(stopping) != nil {
-		_ = server.Close() // the server may be closed already
+		_ = server.Close() // Close fails if the server is closed already
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

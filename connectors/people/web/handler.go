@@ -18,7 +18,7 @@ const (
 	requestsAtOnce    = 200
 	loginsPerSecond   = 1 // logins with a token that this inbox has not signed, per address
 	loginsAtOnce      = 10
-	maxBody           = 16 << 10 // bytes of a request's body
+	maxBody           = 16 << 10 // the longest body of a request, in bytes
 )
 
 // policy is the page's Content-Security-Policy: the page loads only its own files,
@@ -92,5 +92,5 @@ func (s *Server) icon(w http.ResponseWriter, r *http.Request) {
 		text, size = "99+", 7
 	}
 	w.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = fmt.Fprintf(w, countIcon, size, text) // the client may have gone
+	_, _ = fmt.Fprintf(w, countIcon, size, text) // Fprintf fails if the client has gone
 }

@@ -282,7 +282,7 @@ type grantView struct {
 	Until    string `json:"until"`
 	Question string `json:"question,omitempty"`
 	Message  string `json:"message,omitempty"`
-	Undo     string `json:"undo,omitempty"` // the verb for ending it: "revoke" or "forget"
+	Undo     string `json:"undo,omitempty"` // the verb for ending the standing answer: "revoke" or "forget"
 }
 
 // grantsReply answers grants.list.
