@@ -24,8 +24,8 @@ type Answer struct {
 	Cancelled    bool            `json:"cancelled,omitempty"`
 	Message      string          `json:"message,omitempty"`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
-	// Scope, if it is wider than ScopeOnce, also allows the later calls that Reach selects,
-	// for ForSeconds or, if that is 0, until the grant is revoked.
+	// Scope allows later calls too if it is wider than ScopeOnce: those that Reach selects,
+	// for ForSeconds. If ForSeconds is 0, they are allowed until the grant is revoked.
 	Scope      Scope `json:"scope,omitempty"`
 	Reach      int   `json:"reach,omitempty"` // the index of the chosen element of the prompt's Remember
 	ForSeconds int   `json:"for_seconds,omitempty"`

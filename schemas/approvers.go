@@ -6,7 +6,7 @@ import "slices"
 type Approvers struct {
 	// People is the list of approvers. If it is empty, every answer is refused.
 	People []Approver `json:"people"`
-	// Require set to second_device refuses every allow from the machine on which agents
+	// Require, if it is second_device, refuses every allow from the machine on which agents
 	// run, because an agent runs as a user who can read the keys there.
 	Require Requirement `json:"require,omitempty"`
 }

@@ -34,10 +34,11 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// Load is Decode for a message that nod wrote itself: a stored message, an engine's reply, or
-// a message on a subject on which only engines may publish. Load checks the message's type and
-// the noun's own rules, but not its JSON Schema, because nod builds its messages from valid
-// parts, and that check takes as long as all other work on a request.
+// Load does what Decode does, for a message that nod wrote itself: a stored message, an
+// engine's reply, or a message on a subject on which only engines may publish. Load checks
+// the message's type and the rules beyond its JSON Schema, but not the schema: nod builds
+// its messages from valid parts, and that check takes as long as all other work on a
+// request.
 func Load(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {

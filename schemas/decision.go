@@ -60,7 +60,7 @@ type Decision struct {
 	Digest       string          `json:"digest"`
 	// SettingsRevision is the revision of the settings in force at the decision.
 	SettingsRevision uint64    `json:"settings_revision,omitempty"`
-	DecidedAt        time.Time `json:"decided_at"` // in broker time
+	DecidedAt        time.Time `json:"decided_at"` // the time of the decision, in broker time
 }
 
 // Lasts reports whether d also allows later calls: its grant has rules or permissions.

@@ -17,7 +17,7 @@ const (
 	Owner
 
 	connectors = Viewers | Carriers
-	everyone   = connectors | Owner // every role but agents
+	everyone   = connectors | Owner // every role except agents
 )
 
 // label names the callers in the table of messages: "agent", "connector", or "owner" if the

@@ -158,7 +158,7 @@ type Receipt struct {
 	Type      string    `json:"type"`
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
-	Deadline  time.Time `json:"deadline"` // in broker time
+	Deadline  time.Time `json:"deadline"` // the deadline, in broker time
 	Tier      Tier      `json:"tier"`
 	Digest    string    `json:"digest"`
 	Revision  uint64    `json:"revision"`
@@ -197,8 +197,8 @@ type HostResolved struct {
 	// started while its request was pending, and was denied only later, the record gets
 	// an aftermath.
 	RanMillis *int `json:"ran_ms,omitempty"`
-	// AgentName adds the requests with this AgentName for which HostAsks is not set,
-	// because that program no longer waits for them either.
+	// AgentName extends the report to the requests with this AgentName for which HostAsks
+	// is not set, because the program with this name no longer waits for them either.
 	AgentName string `json:"agent_name,omitempty"`
 	// PendingID limits the report to one request, whose process has ended, so that the
 	// host will never receive the answer. The fields above are then ignored.

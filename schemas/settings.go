@@ -141,7 +141,7 @@ const (
 	DefaultNotifyAfter         = 15 * time.Second
 	DefaultRememberDenials     = 10 * time.Minute
 	DefaultOpenPrompts         = 10
-	DefaultPermissionTimeout   = 15 * time.Minute // for a permission request
+	DefaultPermissionTimeout   = 15 * time.Minute // the default timeout of a permission request
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
 
