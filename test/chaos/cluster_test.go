@@ -29,7 +29,7 @@ type cluster struct {
 
 	ports  [servers]int   // the servers' own ports for clients, behind the ways
 	routes [servers]int   // the servers' own ports for other servers
-	net    *namespaces    // nil if the ways are proxies
+	net    *namespaces    // the private network; nil if the ways are proxies
 	disks  []func() error // functions that unmount the servers' own disks
 	// ways holds the ways by their client and then by server. The clients are "n0" to "n2"
 	// for the servers' routes, "engine0" to "engine2", "workers", "agents" and "people".

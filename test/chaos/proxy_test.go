@@ -138,7 +138,7 @@ func (w *wire) carry(from, to net.Conn) {
 
 func (w *wire) close() {
 	w.once.Do(func() {
-		_, _ = w.ends[0].Close(), w.ends[1].Close() // the connections may be closed
+		_, _ = w.ends[0].Close(), w.ends[1].Close() // Close fails if the connection is closed already
 		w.link.mu.Lock()
 		delete(w.link.wires, w)
 		w.link.mu.Unlock()

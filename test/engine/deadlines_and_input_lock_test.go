@@ -36,7 +36,7 @@ func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	for _, nod := range []struct {
 		name                           string
 		settings                       string
-		voice                          time.Duration // NOD_PERMISSION_TIMEOUT
+		voice                          time.Duration // the value of NOD_PERMISSION_TIMEOUT
 		connected, disconnected, spoke time.Duration
 	}{
 		{"defaults", rig.Everybody, 0, time.Minute, 7 * 24 * time.Hour, 5 * time.Minute},

@@ -55,7 +55,7 @@ func acp(m *rig.Machine, session string, flags ...string) *acpRun {
 	require.NoError(m.T, err)
 	a.heard, a.stderr = bufio.NewReader(out), bufio.NewReader(errs)
 	require.NoError(m.T, a.cmd.Start())
-	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // the process has usually ended
+	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // Kill fails if the process has ended
 	return a
 }
 

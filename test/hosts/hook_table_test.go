@@ -66,7 +66,7 @@ func startHook(m *rig.Machine, t *testing.T, g gate, session, id, command, patie
 	h.cmd.Stdin = strings.NewReader(strings.NewReplacer("SESSION", session, "ID", session+"-"+id, "COMMAND", command).Replace(g.input))
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
 	require.NoError(t, h.cmd.Start())
-	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // the hook may have ended
+	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // Kill fails if the hook has ended
 	return h
 }
 
