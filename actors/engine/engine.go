@@ -19,8 +19,9 @@ import (
 
 // Options configure an engine.
 type Options struct {
-	// Edge is the connection to the NATS account of agents and connectors, Store the one to
-	// the account of the stores. On a server without accounts they are the same.
+	// Edge is the connection to the NATS account of agents and connectors, and Store is the
+	// connection to the account of the stores. On a server without accounts both are the
+	// same connection.
 	Edge, Store *bus.Conn
 	Replicas    int
 	System      *actors.System

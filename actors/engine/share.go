@@ -104,8 +104,8 @@ func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) e
 }
 
 // verifyShared checks a shared grant once more after it is stored. If another engine has
-// revoked a source meanwhile, it may not have found the new grant: then verifyShared ends the
-// grant, and the share fails.
+// revoked a source meanwhile, that engine may not have found the new grant: then
+// verifyShared ends the grant, and the share fails.
 func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
