@@ -58,8 +58,8 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 }
 
 // grammars holds the checks of those commands for which no list of flags and operands tells
-// what is harmless. Each check returns the reason to ask, or "", and whether the reason is
-// that the command uses a secret.
+// which uses are harmless. Each check returns the reason to ask, or "", and whether the
+// reason is that the command uses a secret.
 var grammars = map[string]func(line *Line, words []word.Word) (why string, secret bool){
 	"cd":      (*Line).changeDir,
 	"find":    (*Line).findFiles,

@@ -170,8 +170,8 @@ func (f *Facts) addWords(words []string) {
 	f.Words = append(f.Words, words...)
 }
 
-// addArgv adds a command. If the command runs another one, as sudo does, addArgv also adds
-// every command that its words may mean.
+// addArgv adds a command. If the command runs another command, as sudo does, addArgv also
+// adds every command that its words may mean.
 func (f *Facts) addArgv(argv []string) {
 	f.addOne(argv)
 	if !commands.Entry(commands.ProgramName(argv[0])).Wraps {
