@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reflection is a harmless request whose reply subject is one to which the sender may not
+// reflection is a harmless request with a reply subject to which the sender may not
 // publish: the reply is published there with the rights of the replying service or server.
 type reflection struct {
 	how   string
