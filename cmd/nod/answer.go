@@ -150,8 +150,8 @@ func ofKind(kind schemas.OptionKind) choice {
 	}
 }
 
-// ofWords returns a choice by what the user said: a number chooses the option with that
-// number, and any other text chooses the free-text option, with said as the text. The
+// ofWords returns the choice that the user's words make: a number chooses the option with
+// that number, and any other text chooses the free-text option, with said as the text. The
 // choice fails if the request is no question or has no such option.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
