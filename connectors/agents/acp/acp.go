@@ -51,9 +51,9 @@ type Options struct {
 	// Race shows each request that waits for a person in the editor too; the first
 	// answer counts.
 	Race bool
-	// Deny makes the sidecar refuse a request after any failure of nod. If Deny is false, the
-	// editor asks its own user if nod is unavailable, and in a race after any failure of nod;
-	// otherwise a failure still refuses the request.
+	// Deny makes the sidecar refuse a request after any failure of nod. If Deny is false,
+	// the editor asks its own user if nod is unavailable. In a race, the editor then asks
+	// after any failure of nod; otherwise any other failure refuses the request.
 	Deny bool
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.

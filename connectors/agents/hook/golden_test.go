@@ -20,8 +20,8 @@ import (
 // transcript is one hook call with its input and output, as stored in testdata.
 type transcript struct {
 	Stdin json.RawMessage `json:"stdin"` // a JSON string stands for raw bytes
-	// What the fake nod does: it returns a decision or an error, panics, waits until the
-	// hook gets a signal to stop, or cannot be connected to.
+	// The behaviour of the fake nod: it returns a decision or an error, panics, waits until
+	// the hook gets a signal to stop, or cannot be connected to.
 	Decision      *schemas.Decision `json:"decision"`
 	Error         *schemas.Error    `json:"error"`
 	Panic         bool              `json:"panic"`
