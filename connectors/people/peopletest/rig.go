@@ -62,7 +62,7 @@ type Act struct {
 // Fault is a way in which a channel fails.
 type Fault int
 
-// The faults.
+// The faults that a test can cause.
 const (
 	Slow    Fault = iota // the channel asks to wait for SlowFor
 	Broken               // the channel replies with an error of its own
