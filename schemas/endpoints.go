@@ -160,8 +160,8 @@ func (a Address) rows() []Message  { return a.messages }
 // Rights returns the patterns, without the prefix nod.v1., of the subjects on which a role may
 // publish to call its endpoints. In a pattern, % stands for the caller's name and * for any
 // other token. If the role may call every operation of a verb, there is one pattern for the
-// verb, such as "query.%.*". Otherwise there is one for each operation that it may call, such
-// as "manage.%.freeze".
+// verb, such as "query.%.*". Otherwise there is one pattern for each operation that the
+// role may call, such as "manage.%.freeze".
 func Rights(role Callers) []string {
 	var patterns []string
 	refused := map[string]bool{} // verbs with an operation that the role may not call

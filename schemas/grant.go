@@ -88,7 +88,7 @@ func (r *Reach) String() string {
 // Effect is the decision of a standing answer for the calls that it covers.
 type Effect string
 
-// The effects.
+// The effects of a standing answer.
 const (
 	EffectAllow Effect = "allow"
 	EffectDeny  Effect = "deny"
@@ -118,8 +118,8 @@ type StandingAnswer struct {
 	For     []string `json:"for,omitempty"`
 	UsedBy  []Use    `json:"used_by,omitempty"`
 
-	// DerivedFrom are the grant_ids of the grants from which another session has shared
-	// this one. Revoking any of them revokes this grant too.
+	// DerivedFrom are the grant_ids of the grants that this grant was shared from. Revoking
+	// any of them revokes this grant too.
 	DerivedFrom []string `json:"derived_from,omitempty"`
 
 	By        By        `json:"by"`

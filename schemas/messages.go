@@ -21,9 +21,9 @@ const (
 	HowStored  = "stored"        // the message is kept in a stream or a bucket
 )
 
-// Messages lists every noun with each of its subjects, roughly in the order in which a request
-// uses them. A noun on several subjects has several rows. A record's timer has no row, because
-// it is not a noun.
+// Messages lists every message with each of its subjects, roughly in the order in which a
+// request uses them. A message on several subjects has several rows. A record's timer has
+// no row, because it has no struct in this package.
 func Messages() []Message {
 	var all []Message
 	for _, row := range table() {

@@ -8,7 +8,7 @@ import (
 // Risk is the danger of a request. Policy sets it, never the agent.
 type Risk string
 
-// The risks.
+// The risks, from the lowest to the highest.
 const (
 	RiskLow    Risk = "low"
 	RiskMedium Risk = "medium"

@@ -219,9 +219,9 @@ type Await struct {
 	Requests []Awaited `json:"requests"`
 }
 
-// Awaited is one request in an Await and in its reply. Revision is the revision in the
-// receipt if this is in an Await, and the record's revision if this is in a reply. Only a
-// reply sets Decision or Error; while the request is pending it sets neither.
+// Awaited is one request in an Await and in its reply. In an Await, Revision is the
+// revision in the receipt; in a reply, it is the revision of the record. Only a reply sets
+// Decision or Error; while the request is pending it sets neither.
 type Awaited struct {
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`

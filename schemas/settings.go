@@ -81,7 +81,7 @@ type ToolNeeds struct {
 // Need is the access that a tool needs.
 type Need string
 
-// The needs.
+// The kinds of access that a tool may need.
 const (
 	NeedsRead    Need = "read"
 	NeedsWrite   Need = "write" // access to read and to write
