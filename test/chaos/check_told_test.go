@@ -173,7 +173,8 @@ func everythingShown(e *evidence) (found []violation) {
 	return found
 }
 
-// repeated is the beginning of a Telegram message whose question may already be in the chat.
+// repeated is the beginning of a Telegram message with a question that may already be in
+// the chat.
 const repeated = "(Sent again:"
 
 // hasAnswerButtons reports whether a message can be answered with a button.
