@@ -152,7 +152,7 @@ func (e *recordLife) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	return e.promptWith(entry, r), nil
 }
 
-// promptWith is promptOf for a caller that has already decoded the request.
+// promptWith does what promptOf does, for a caller that has already decoded the request.
 func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
