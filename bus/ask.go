@@ -78,8 +78,8 @@ func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, e
 	return a.AskAs(ctx, withID(r))
 }
 
-// AskAs is Ask for a request that has a pending_id. The id must be new, unless r.Rejoin is
-// set.
+// AskAs does what Ask does, for a request that has a pending_id. The id must be new, unless
+// r.Rejoin is set.
 func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	asked, err := a.submit(ctx, r)
 	if err == nil {
@@ -103,8 +103,8 @@ func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 	return a.submit(ctx, withID(r))
 }
 
-// SubmitAs is Submit for a request that has a pending_id. The id must be new, unless
-// r.Rejoin is set.
+// SubmitAs does what Submit does, for a request that has a pending_id. The id must be new,
+// unless r.Rejoin is set.
 func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, r)
 }

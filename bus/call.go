@@ -38,7 +38,7 @@ func (c *Conn) Call(ctx context.Context, subject string, v any) (Reply, error) {
 	return c.call(ctx, subject, func(int) any { return v })
 }
 
-// CallInto is Call with the reply decoded into out.
+// CallInto calls Call and decodes the reply into out.
 func (c *Conn) CallInto(ctx context.Context, subject string, v, out any) error {
 	r, err := c.Call(ctx, subject, v)
 	if err != nil {

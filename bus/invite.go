@@ -112,7 +112,7 @@ func readInvitation(dataDir string) (*Invitation, error) {
 	path := filepath.Join(dataDir, joinedName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil // the next function that uses the directory reports what is wrong with it
+		return nil, nil // the next function that uses the directory reports the fault
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the invitation of this directory: %w", err)

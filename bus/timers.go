@@ -22,8 +22,8 @@ func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 	return r.TakeOver(ctx, e, 0)
 }
 
-// TakeOver is Create for a request that takes the lock from a request that is no longer a
-// question. revision is the Revision of the LockHolder that Holder returned.
+// TakeOver does what Create does, for a request that takes the lock from a request that is
+// no longer a question. revision is the Revision of the LockHolder that Holder returned.
 func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
