@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The environment variables that tell this test binary what to be: nod, which runs a command
-// with Run (asNod), or that command (asAct).
+// The environment variables that make this test binary act as another program: as nod,
+// which runs a command with Run (asNod), or as that command (asAct).
 const (
 	asNod = "NOD_TEST_RUN"         // names the variable with the Command that nod runs, in JSON
 	asAct = "NOD_TEST_ACT"         // names the variable with the act that the command tries; see act

@@ -85,7 +85,7 @@ type Rule struct {
 	Update json.RawMessage // the rule in the host's format; in a reply it makes the host store the rule
 }
 
-// Effect is what the host does with a call.
+// Effect is the action that the host takes on a call.
 type Effect int
 
 // The effects. The zero Effect refuses.
