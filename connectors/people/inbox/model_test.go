@@ -229,8 +229,8 @@ func TestTheConfirmedOutcomeOfAnAnswerIsShown(t *testing.T) {
 	})
 }
 
-// While nod is unreachable nothing can be allowed. Afterwards the screen queries what it
-// missed.
+// While nod is unreachable nothing can be allowed. Afterwards the screen queries the events
+// that it missed.
 func TestNothingCanBeAllowedDuringAnOutage(t *testing.T) {
 	r := newRig(t, 100, 50)
 	first, second, third := r.asks(runs("1", "ls")), r.asks(runs("2", "ls -l")), r.asks(runs("3", "ls -a"))

@@ -235,7 +235,7 @@ func (p *pusher) push(ctx context.Context, d device) (gone bool, err error) {
 		VAPIDPublicKey: p.key.public, VAPIDPrivateKey: p.key.private,
 	})
 	if err != nil {
-		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because anyone who has it can send a push
+		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because any program that has it can send a push
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // the connection is reused only if the body was read
