@@ -15,7 +15,7 @@ const (
 	RiskHigh   Risk = "high"
 )
 
-// EventKind is what the engine does when a pending record's timer fires.
+// EventKind is the action that the engine takes when a pending record's timer fires.
 type EventKind string
 
 // The kinds of event.
@@ -25,8 +25,8 @@ const (
 	EventDeadline EventKind = "deadline" // end the calls whose deadline has passed
 )
 
-// Event is what the engine does next with a pending record unless the record is decided before.
-// The record's timer fires at the time At.
+// Event is the next action that the engine takes on a pending record unless the record is
+// decided before. The record's timer fires at the time At.
 type Event struct {
 	At   time.Time `json:"at"`
 	Kind EventKind `json:"kind"`
