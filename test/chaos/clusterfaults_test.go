@@ -66,7 +66,8 @@ func (c *cluster) stepDowns() []fault {
 	return []fault{repeats("leaders step down", [2]time.Duration{100 * time.Millisecond, 900 * time.Millisecond}, c.stepDown)}
 }
 
-// splits returns faults of the network: partitions and, if the ways are proxies, delays.
+// splits returns faults of the network: partitions and, if the network paths are proxies,
+// delays.
 func (c *cluster) splits() []fault {
 	all := []fault{
 		c.split("a server is cut off from everything", func(n int) []way { return append(c.routesOf(n), c.clientsOf(n)...) }),
@@ -121,7 +122,8 @@ func (c *cluster) target(ctx context.Context, rng *rand.Rand) int {
 	return c.leader(found, what)
 }
 
-// routesOf returns the ways between a server and the other servers, in both directions.
+// routesOf returns the network paths between a server and the other servers, in both
+// directions.
 func (c *cluster) routesOf(n int) (ways []way) {
 	for other := range servers {
 		if other != n {
@@ -131,7 +133,7 @@ func (c *cluster) routesOf(n int) (ways []way) {
 	return ways
 }
 
-// clientsOf returns the ways from clients to a server.
+// clientsOf returns the network paths from clients to a server.
 func (c *cluster) clientsOf(n int) (ways []way) {
 	for who, all := range c.ways {
 		if len(who) > 2 { // leaves out the servers, n0 to n2
@@ -141,7 +143,7 @@ func (c *cluster) clientsOf(n int) (ways []way) {
 	return ways
 }
 
-// cut severs ways until end is called.
+// cut severs network paths until end is called.
 func cut(ways []way) (end func(context.Context) error, err error) {
 	for _, w := range ways {
 		err = errors.Join(err, w.sever())

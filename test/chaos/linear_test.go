@@ -13,7 +13,8 @@ import (
 // decision for ever. An operation writes the register if it is empty (an answer, a
 // withdrawal, a rule), reads it, or has an unknown outcome.
 type (
-	// effect is what one operation did to the register, as far as its result shows.
+	// effect is the change that one operation made to the register, as far as its result
+	// shows.
 	effect struct {
 		reads  string // the decision in the operation's result
 		empty  bool   // the result is that the request is pending

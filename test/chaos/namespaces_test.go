@@ -118,7 +118,7 @@ func (n *namespaces) hole(from, to string, cut bool) error {
 	return ip(at + "route " + verb + " blackhole " + n.ip(to) + "/32")
 }
 
-// road is a way between two namespaces. A cut applies to both directions.
+// road is a network path between two namespaces. A cut applies to both directions.
 type road struct {
 	net      *namespaces
 	from, to string

@@ -61,7 +61,8 @@ func decided(m *rig.Machine, t *testing.T, id string) *schemas.Decision {
 	return shown.Decision
 }
 
-// An approver answers in a terminal, and sees there what others decide and when nod is away.
+// An approver answers in a terminal, which also shows the decisions of other approvers and
+// whether nod is unavailable.
 func TestTheInboxInATerminal(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
