@@ -62,7 +62,7 @@ type Shown struct {
 type Claim struct {
 	Worker string    `json:"worker"`
 	Try    string    `json:"try"`
-	Until  time.Time `json:"until,omitzero"` // set by the engine
+	Until  time.Time `json:"until,omitzero"` // the end of the claim, set by the engine
 }
 
 // DeliveryState is the result of showing a prompt.

@@ -57,8 +57,8 @@ func (q promptJob) Run(ctx context.Context) {
 func (q promptJob) Failed(any) { q.delivery.Again(retryMin) }
 
 // retryUntil returns the time after which a worker no longer tries to show a prompt: the
-// prompt's deadline. It tries to show an outcome for as long as the queue keeps the outcome,
-// because the question may still be shown with live buttons.
+// prompt's deadline. A worker tries to show an outcome for as long as the queue keeps the
+// outcome, because the question may still be shown with live buttons.
 func retryUntil(p *schemas.Prompt) time.Time {
 	if p.Decision != nil {
 		return p.Deadline.Add(bus.PromptGrace)

@@ -31,7 +31,7 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	r.work(p)
 	defer close(p.freed)
 	r.ask()
-	next(r, p.entered) // the call is in progress and does not return
+	next(r, p.entered) // the carrier's call has begun and does not return
 	require.Equal(t, "bob", r.wait(p.sent).Recipient)
 	for range 10 {
 		r.ask()

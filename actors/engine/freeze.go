@@ -55,8 +55,9 @@ func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	}
 }
 
-// obeyed returns the revision of the freezes that every decision from now on obeys: the oldest
-// revision against which a request in progress is checked, or else the current one.
+// obeyed returns the oldest revision of the freezes that a new decision can still be
+// checked against: the oldest one that a request in progress uses, or the current one if no
+// request is in progress.
 func (b *freezeState) obeyed() uint64 {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -87,7 +88,7 @@ const obeyWithin = 2 * time.Second
 
 // freeze adds a freeze for an approver. It denies the pending requests that the freeze
 // covers, and replies once every running engine denies new ones, or names the engines that
-// do not yet.
+// do not deny them yet.
 func (e *admin) freeze(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, false)
 }

@@ -43,7 +43,7 @@ type openCounts struct {
 // openCount is the cached count of a crowded session. watch updates and removes it.
 type openCount struct {
 	n    int
-	used bool // n was used since it was last read from the server
+	used bool // the count was used since it was last read from the server
 }
 
 // of returns the number of a session's pending questions.

@@ -22,7 +22,8 @@ type evaluation struct {
 	line     *shell.Line
 }
 
-// ruleSubject is what rules are compared with besides the tool: the call's paths or URL.
+// ruleSubject holds the parts of a call that rules are compared with, besides the tool: the
+// call's paths or URL.
 type ruleSubject struct {
 	paths []string
 	url   string

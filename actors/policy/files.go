@@ -79,8 +79,8 @@ func (ev *evaluation) askAboutSecret(p string) {
 	ev.addReason("touches a secret or settings")
 }
 
-// checkPath applies the built-in rules to a path: it may be one of nod's own files or a
-// secret.
+// checkPath applies the built-in rules to a path: the path may be one of nod's own files or
+// a secret.
 func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
 	case strings.TrimSpace(p) == "" && ev.tool.Kind != tools.Search:

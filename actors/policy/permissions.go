@@ -18,7 +18,7 @@ type Access string
 // The kinds of access.
 const (
 	AccessRead    Access = "read"
-	AccessWrite   Access = "write" // includes read access
+	AccessWrite   Access = "write" // access to read and to write
 	AccessNetwork Access = "network"
 )
 
@@ -26,7 +26,7 @@ const (
 // links, except in the permissions that Missing returns.
 type Permission struct {
 	Access Access
-	Path   string // "" for AccessNetwork
+	Path   string // an absolute path; "" for AccessNetwork
 }
 
 // ParsePermission reads a tag: @read:<path>, @write:<path> or @network. Its errors contain no

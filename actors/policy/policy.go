@@ -67,7 +67,7 @@ const Default = "default"
 // Built-in rules, which outrank every allow rule of the user.
 const (
 	secretsRule = "default secrets" // access to secrets makes nod ask
-	ownRule     = "default nod"     // denies writing nod's own files, and running those nod commands that decide, grant or configure
+	ownRule     = "default nod"     // denies agents to write nod's own files, and to run those nod commands that decide, grant or configure
 )
 
 // Verdict is the result of checking a call.
@@ -76,7 +76,7 @@ type Verdict struct {
 	Rule    string // the rule that decided, with its list, such as "deny Bash(rm:*)"; Default if the preset decided
 	Risk    schemas.Risk
 	Reasons []string // the reasons for the risk
-	Why     string   // for a person: the reason why the call is not allowed; "" if it is allowed
+	Why     string   // the reason why the call is not allowed, for a person; "" if the call is allowed
 	// Remembered identifies the remembered answers that allowed the call.
 	Remembered []RememberedRef
 }
@@ -87,7 +87,7 @@ type RememberedRef struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	shell   shell.Reader // reads command lines; its fields also hold the preset and the names of secrets
+	shell   shell.Reader // the reader of command lines; its fields also hold the preset and the names of secrets
 	layers  []rules.Layer
 	answers []*Answers // lists of remembered answers, in the order in which they were added
 }

@@ -117,13 +117,14 @@ func keepsToAnswer(a *schemas.RememberedRule, loc *pathname.Location, rest []str
 	return commands.Bounded(argv, rest) && !slices.ContainsFunc(rest, func(w string) bool { return leadsOut(w, loc) })
 }
 
-// leadsOut reports whether w, a word after those that a remembered answer stores, names a path
-// outside the project, or a file that decides which programs run, such as a hook.
+// leadsOut reports whether w names a path outside the project, or a file that decides which
+// programs run, such as a hook. w is a word that follows the stored words of a remembered
+// answer.
 func leadsOut(w string, loc *pathname.Location) bool {
 	flag := strings.HasPrefix(w, "-")
 	parts := pathname.Pieces(w)
 	if flag && len(w) > 2 && w[1] != '-' {
-		parts = append(parts, w[2:]) // the value follows the letter directly, as in -C/DIR
+		parts = append(parts, w[2:]) // the flag's value follows its letter directly, as in -C/DIR
 	}
 	return slices.ContainsFunc(parts, func(p string) bool {
 		out := pathname.IsAbs(pathname.Slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+pathname.Slashes(p)+"/", "/../")

@@ -28,8 +28,8 @@ type streamCall struct {
 	ToolName  string          `json:"tool_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
 	Cwd       string          `json:"cwd"`
-	Command   string          `json:"command"` // in a test file: the command of a Bash call, instead of a name and an input
-	Verdict   Effect          `json:"verdict"` // in a test file: the expected verdict
+	Command   string          `json:"command"` // in a test file, the command of a Bash call, in place of a name and an input
+	Verdict   Effect          `json:"verdict"` // in a test file, the expected verdict
 }
 
 // fill returns the call that a line describes. base supplies the fields that the line leaves

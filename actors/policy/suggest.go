@@ -167,7 +167,7 @@ type Suggestion struct {
 // the best first. It chooses one rule after another, and counts each spared prompt for only
 // one rule.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
-	var open []map[string]bool // for each call about which nod asks: the texts of all rules for the call's parts
+	var open []map[string]bool // the texts of all rules for a call's parts, for each call about which nod asks
 	byKey := map[string]schemas.RememberedRule{}
 	var parts [][][]string
 	for _, c := range calls {

@@ -73,7 +73,7 @@ func (c *pendingCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	d.PageTimeout = callTimeout // a page is one call
+	d.PageTimeout = callTimeout // each page is one call, with the time limit of a call
 	prompts, err := d.Pending(e.ctx, schemas.Query{SessionID: c.Session})
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (c *answerCmd) Run(e *env) error {
 	return e.answer(c.Session, c.ID, ofWords(strings.Join(c.Answer, " ")), schemas.Answer{}, answerStyle{json: c.JSON})
 }
 
-// choice sets the option of an answer to one that the prompt offers.
+// choice sets the option of an answer to an option that the prompt offers.
 type choice func(*schemas.Prompt, *schemas.Answer) error
 
 // ofKind returns a choice of the prompt's option of this kind, such as allow once.
@@ -150,8 +150,8 @@ func ofKind(kind schemas.OptionKind) choice {
 	}
 }
 
-// ofWords returns a choice by what the user said: a number chooses the option with that
-// number, and any other text chooses the free-text option, with said as the text. The
+// ofWords returns the choice that the user's words make: a number chooses the option with
+// that number, and any other text chooses the free-text option, with said as the text. The
 // choice fails if the request is no question or has no such option.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
@@ -187,7 +187,7 @@ func (c *denyCmd) Run(e *env) error {
 // answerStyle contains those flags of the answering commands that env.answer needs.
 type answerStyle struct {
 	json bool
-	sure bool // do not ask to confirm the rule of a lasting allow
+	sure bool // the user is not asked to confirm the rule of a lasting allow
 }
 
 // answer sends this user's answer and prints the decision: the new one, or the

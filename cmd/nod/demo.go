@@ -31,7 +31,7 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 	go func() {
 		defer close(done)
 		r := schemas.Request{
-			SessionID: "demo", PendingID: bus.NewID(), // to match the decision to this request
+			SessionID: "demo", PendingID: bus.NewID(), // the id by which the decision is matched to this request
 			Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 			ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build","cwd":"/workspace"}`),
 			Reason: "clean rebuild", AgentName: "Demo agent", SessionLabel: "demo",

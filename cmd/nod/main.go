@@ -95,7 +95,7 @@ var groups = kong.ExplicitGroups([]kong.Group{
 
 // env is the environment of one command.
 type env struct {
-	ctx            context.Context // ends when the process gets a signal to stop
+	ctx            context.Context // the command's context, which ends when the process gets a signal to stop
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	place          bus.Place

@@ -78,8 +78,8 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 // here returns a call without a tool, made by the agent "local" in the current directory on
 // this host.
 func here() policy.Call {
-	cwd, _ := os.Getwd()        // if unknown, allow rules that depend on it do not apply
-	home, _ := os.UserHomeDir() // if unknown, allow rules that depend on it do not apply
+	cwd, _ := os.Getwd()        // if the directory is unknown, allow rules that depend on it do not apply
+	home, _ := os.UserHomeDir() // if the home directory is unknown, allow rules that depend on it do not apply
 	host, _ := os.Hostname()
 	return policy.Call{Cwd: cwd, Project: cwd, Home: home, Host: host, Agent: "local"}
 }

@@ -130,7 +130,7 @@ func (e *env) commandNotes() []string {
 	case e.place.DataDir != "":
 		notes = append(notes, "nod's other commands find it by --data or NOD_DATA")
 	}
-	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") { // started by go run
+	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") { // go run started this process
 		if _, err := exec.LookPath("nod"); err != nil {
 			notes = append(notes, "for nod type go run ./cmd/nod, until you go install ./cmd/nod")
 		}

@@ -236,7 +236,7 @@ func answers(r *schemas.Request) []string {
 	}
 	for i, o := range options {
 		what := orElse(OptionWords(r, o), "of a kind that nod does not know, allows nothing")
-		if o.Kind.Remembered() { // a button too narrow for the option's name shows this number instead
+		if o.Kind.Remembered() { // a button that is too narrow for the option's name shows the option's number instead
 			what += fmt.Sprintf(", %d", i+1)
 		}
 		all = append(all, fmt.Sprintf("%s: %s", what, Line(o.Name)))
@@ -247,11 +247,11 @@ func answers(r *schemas.Request) []string {
 	return all
 }
 
-// standingRules returns a line for each rule that a lasting allow can store. The line has
+// standingRules returns a line for each rule that a lasting allow can store. Each line has
 // the number by which a person chooses the rule.
 func standingRules(p *schemas.Prompt) []string {
 	if p.Request.Kind == schemas.KindPermission {
-		return nil // no rule to list: every allow of a permission lasts
+		return nil // there is no rule to list, because every allow of a permission lasts
 	}
 	var all []string
 	for i := range p.Remember {

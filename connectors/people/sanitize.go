@@ -20,8 +20,8 @@ const (
 )
 
 const (
-	lineBreak = "⏎"    // stands for a line break; a ⏎ of the text itself becomes ⟦U+23CE⟧
-	tab       = "⇥   " // stands for a tab
+	lineBreak = "⏎"    // the mark that stands for a line break; a ⏎ of the text itself becomes ⟦U+23CE⟧
+	tab       = "⇥   " // the mark that stands for a tab
 )
 
 // Line returns a text that an agent supplied as one line that is safe to show. The result

@@ -25,7 +25,7 @@ import (
 const (
 	botToken = "777:AAsecretsecretsecretsecretsecretsec"
 	chats    = 200
-	rounds   = 2 // requests, each shown in every chat
+	rounds   = 2 // the number of requests, each of which is shown in every chat
 	latency  = 50 * time.Millisecond
 	// atOnce is how many prompts a worker sends at the same time. Without this limit, one
 	// worker would serve all chats at the same time, and more workers would be no faster.

@@ -186,7 +186,7 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	told := map[string]int{}
 	for _, v := range found {
 		if told[v.Check]++; told[v.Check] > reported {
-			continue // counted in the log line above
+			continue // the log line above counts this violation
 		}
 		t.Errorf("%s\n%s\nreplay: go test ./test/chaos -run TestChaos -scenario %s -seed %d -duration %s", v, e.story(v), sc.name, seed, lasts)
 	}

@@ -66,7 +66,8 @@ func (c *cluster) stepDowns() []fault {
 	return []fault{repeats("leaders step down", [2]time.Duration{100 * time.Millisecond, 900 * time.Millisecond}, c.stepDown)}
 }
 
-// splits returns faults of the network: partitions and, if the ways are proxies, delays.
+// splits returns faults of the network: partitions and, if the network paths are proxies,
+// delays.
 func (c *cluster) splits() []fault {
 	all := []fault{
 		c.split("a server is cut off from everything", func(n int) []way { return append(c.routesOf(n), c.clientsOf(n)...) }),
@@ -84,8 +85,8 @@ func (c *cluster) splits() []fault {
 	return all
 }
 
-// split returns a fault that cuts the connections that the function ways returns for n. target
-// chooses n, the number of a server or an engine.
+// split returns a fault that cuts connections. target chooses n, the number of a server or
+// an engine, and the function ways returns the connections to cut for n.
 func (c *cluster) split(name string, ways func(n int) []way) fault {
 	return fault{name, [2]time.Duration{3 * time.Second, 20 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -121,7 +122,8 @@ func (c *cluster) target(ctx context.Context, rng *rand.Rand) int {
 	return c.leader(found, what)
 }
 
-// routesOf returns the ways between a server and the other servers, in both directions.
+// routesOf returns the network paths between a server and the other servers, in both
+// directions.
 func (c *cluster) routesOf(n int) (ways []way) {
 	for other := range servers {
 		if other != n {
@@ -131,17 +133,17 @@ func (c *cluster) routesOf(n int) (ways []way) {
 	return ways
 }
 
-// clientsOf returns the ways from clients to a server.
+// clientsOf returns the network paths from clients to a server.
 func (c *cluster) clientsOf(n int) (ways []way) {
 	for who, all := range c.ways {
-		if len(who) > 2 { // not n0 to n2, which are servers
+		if len(who) > 2 { // leaves out the servers, n0 to n2
 			ways = append(ways, all[n])
 		}
 	}
 	return ways
 }
 
-// cut severs ways until end is called.
+// cut severs network paths until end is called.
 func cut(ways []way) (end func(context.Context) error, err error) {
 	for _, w := range ways {
 		err = errors.Join(err, w.sever())

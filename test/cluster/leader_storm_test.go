@@ -171,7 +171,7 @@ func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store 
 	if err != nil {
 		return "", err
 	}
-	if asked.Receipt.Revision != 0 { // 0 if the request timed out during a long election
+	if asked.Receipt.Revision != 0 { // the revision is 0 if the request timed out during a long election
 		<-time.After(time.Until(asked.Receipt.Deadline) - ahead + rand.N(1200*time.Millisecond) - time.Second)
 	}
 	var mu sync.Mutex

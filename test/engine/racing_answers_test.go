@@ -101,7 +101,7 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
 	var mu sync.Mutex
-	published := map[string]map[string]bool{} // decision ids sent to the agent, by record key
+	published := map[string]map[string]bool{} // the ids of the decisions that were sent to the agent, by record key
 	stop, err := ada.Conn.Subscribe("nod.v1.decision.ada.>", func(m bus.Message) {
 		var d schemas.Decision
 		if schemas.Decode(m.Data, &d) != nil {
@@ -144,7 +144,7 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 			if i%4 == 0 {
 				meet = -rand.N(time.Second)
 			}
-			if q.Receipt.Revision != 0 { // 0 if the request was decided before its receipt: then there is no race
+			if q.Receipt.Revision != 0 { // the revision is 0 if the request was decided before its receipt: then there is no race
 				<-time.After(time.Until(q.Receipt.Deadline) - ahead + meet)
 			}
 			heard := race(env, q)
@@ -168,7 +168,7 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
 		env.True(testing.Short() || outcomes[o] > 0, "no request ended %s, so the race was not real", o)
 	}
-	// The outbox may send decisions again: still one decision per request.
+	// The outbox may send decisions again, and each request still has one decision.
 	env.Soon("the agent got a decision for each request, and the outbox is idle", func() bool {
 		mu.Lock()
 		defer mu.Unlock()

@@ -55,7 +55,7 @@ func acp(m *rig.Machine, session string, flags ...string) *acpRun {
 	require.NoError(m.T, err)
 	a.heard, a.stderr = bufio.NewReader(out), bufio.NewReader(errs)
 	require.NoError(m.T, a.cmd.Start())
-	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // the process has usually ended
+	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // Kill fails if the process has ended
 	return a
 }
 
@@ -66,7 +66,7 @@ func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
 	require.NoError(t, err)
 	out, err := io.ReadAll(a.heard)
 	require.NoError(t, err)
-	_ = a.cmd.Wait() // its error is the exit code, which is returned
+	_ = a.cmd.Wait() // Wait's error is only the exit code, which ends returns anyway
 	return string(out), string(errs), a.cmd.ProcessState.ExitCode()
 }
 
@@ -182,7 +182,7 @@ func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 			id := m.Pending(session)
 			cmd.Stdout = read // the end of the pipe that the editor reads; stop closes it
 			require.NoError(t, stop(&acpRun{cmd: cmd}))
-			_ = cmd.Wait() // fails, because a signal stops the agent
+			_ = cmd.Wait() // Wait fails, because a signal stops the agent
 			assert.NotZero(t, cmd.ProcessState.ExitCode())
 			assert.NotContains(t, errs.String(), `"ja"`)
 			assert.Equal(t, "withdrawn", outcome(m, id))

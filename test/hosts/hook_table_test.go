@@ -66,7 +66,7 @@ func startHook(m *rig.Machine, t *testing.T, g gate, session, id, command, patie
 	h.cmd.Stdin = strings.NewReader(strings.NewReplacer("SESSION", session, "ID", session+"-"+id, "COMMAND", command).Replace(g.input))
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
 	require.NoError(t, h.cmd.Start())
-	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // the hook may have ended
+	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // Kill fails if the hook has ended
 	return h
 }
 
@@ -119,7 +119,7 @@ func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 	const command = "make release"
 	late := map[string]*hookRun{}
 	for name, g := range gates() {
-		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "40s") // all started now, because each of them waits 20 s
+		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "40s") // all hooks start now, because each of them waits 20 s
 	}
 	for name, g := range gates() {
 		t.Run("always "+name, func(t *testing.T) {

@@ -61,7 +61,8 @@ func decided(m *rig.Machine, t *testing.T, id string) *schemas.Decision {
 	return shown.Decision
 }
 
-// An approver answers in a terminal, and sees there what others decide and when nod is away.
+// An approver answers in a terminal, which also shows the decisions of other approvers and
+// whether nod is unavailable.
 func TestTheInboxInATerminal(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -147,7 +148,7 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
-		also          *strings.Replacer // writes as marks the characters that a terminal would show combined; nil if there are none
+		also          *strings.Replacer // replaces characters that a terminal would combine by their marks; nil if the command has no such characters
 	}{
 		"long":   {strings.Repeat("echo 0123456789; ", 5_882) + "rm -rf /", 120, 40, nil},
 		"bidi":   {"echo \u202e; rm -rf / #\u2066 ok\u2069 שלום \x1b[2J\x1b[8m hidden \x1b[0m" + strings.Repeat(" go", 60), 40, 20, nil},

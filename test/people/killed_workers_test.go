@@ -33,7 +33,7 @@ func TestKillNineOfAWorker(t *testing.T) {
 	}
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.Unlimited()
-	p.Latency(20 * time.Millisecond) // so that workers die after sending a prompt and before recording it
+	p.Latency(20 * time.Millisecond) // a slow network, so that workers die after sending a prompt and before recording it
 	p.StartNod()
 	workers := []func(){p.worker(), p.worker(), p.worker()}
 

@@ -22,7 +22,7 @@ type chat struct {
 	mu       sync.Mutex
 	messages []schemas.Prompt // the messages as they are now
 	first    []schemas.Prompt // the messages as they were sent
-	inCall   map[string]int   // running calls by request
+	inCall   map[string]int   // the number of running calls about each request
 	overlaps int
 }
 
@@ -121,7 +121,7 @@ func (c *chat) settled(id string, n int) func() bool {
 // worker is one worker of the connector tg.
 type worker struct {
 	stop func()
-	kill func() // closes its connection to nod
+	kill func() // closes the worker's connection to nod
 }
 
 func startWorker(e *rig.Env, c people.Carrier) *worker {
@@ -140,7 +140,7 @@ func workerOn(e *rig.Env, url string, c people.Carrier) *worker {
 	over := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = w.Stop(ctx) // fails for a killed worker, which has no connection
+		_ = w.Stop(ctx) // Stop fails for a killed worker, which has no connection
 		conn.Close()
 		sys.Stop()
 	}

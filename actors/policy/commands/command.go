@@ -39,28 +39,28 @@ type Command struct {
 	long     string
 	digits   bool   // a number after - or +, as in -20 and +20, is a flag: a count
 	operands int    // the maximum number of operands
-	Text     bool   // operands are text, not paths
+	Text     bool   // the operands are text, not paths
 	raw      bool   // every word is an operand, because none of the command's flags matters
-	anyFlag  bool   // no flag does harm: a pattern may expand to a file name that the command reads as a flag
+	anyFlag  bool   // no flag does harm, so a pattern may expand to a file name that the command reads as a flag
 	apart    bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
 	ordered  bool   // flags must come before the operands: a flag after an operand makes nod ask
-	Loose    bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
+	Loose    bool   // only the operands after the script or search pattern are paths; the script, the pattern and the values of flags are not
 	Lists    bool   // the command prints only names, so it reads only the directories that a pattern spells out
-	script   string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is
+	script   string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is the script or the pattern
 	// check finds flags and operands that the fields above allow, but that may read, write or
 	// run more than is harmless. It returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string
 	Special bool   // no list of flags tells which words are harmless; package shell checks them by a grammar of their own
 	follows string // the flags with which the command follows the symbolic links that it finds
-	Differ  bool   // of a git subcommand: it may run a diff program that the configuration names
+	Differ  bool   // the command is a git subcommand, and may run a diff program that the configuration names
 
 	Harm Harm // the harm that the command may do; of the entries that match a command line, the one with the most words counts
 
 	// How a remembered answer or a rule may limit the command.
 	runner      bool   // the command is a runner: it builds, tests, checks or shows the project; a remembered answer stores its first words and covers most words after them
-	target      bool   // of a runner: the word after its name, such as build in "make build", is its target; a remembered answer stores it too
-	manyTargets bool   // of a runner: every operand is a target; a remembered answer for one target covers no command with a second one
-	chooser     string // if manyTargets is set: the flag whose value, in the next word, is not a target
+	target      bool   // the command is a runner, and the word after its name is its target, such as build in "make build"; a remembered answer stores the target too
+	manyTargets bool   // the command is a runner, and every operand is a target; a remembered answer for one target covers no command with a second target
+	chooser     string // if manyTargets is set: a flag whose value, in the next word, is not a target
 	oneDash     bool   // long flags begin with one dash instead of two
 	Wraps       bool   // the words after the name are a command, which it runs
 	Interprets  bool   // one of the words may be a command line, which it runs
@@ -159,7 +159,7 @@ func RunnerWords(argv []string) int {
 	for n := min(3, len(argv)); n > 0; n-- {
 		name := strings.Join(argv[:n], " ")
 		switch c := Entry(name); {
-		case !c.runner || strings.Count(name, " ") != n-1: // no runner, or an argument contains a space: the argument "go test" is not the command go test
+		case !c.runner || strings.Count(name, " ") != n-1: // the command is no runner, or an argument contains a space: the single argument "go test" is not the command go test
 		case !c.target:
 			return n
 		case len(argv) == n || !word.Plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):

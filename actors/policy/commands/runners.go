@@ -25,8 +25,8 @@ func checkGh(_ Secrets, a *Args) string {
 }
 
 // codeFlags are the flags that make a runner run code or a program that need not be part of the
-// project, such as --eval. It also contains basetemp: pytest deletes the directory that this flag
-// names.
+// project, such as --eval. They include basetemp: pytest deletes the directory that this
+// flag names.
 var codeFlags = wordSet("exec toolexec vettool overlay eval E e c upload-pack receive-pack script-shell node-options init-script I config python-executable plugin load-path override execute execute-print execute-continue basetemp")
 
 // bringsCode reports whether w is one of codeFlags or may be read as one of them. A long flag

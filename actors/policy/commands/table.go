@@ -16,7 +16,7 @@ func newTable() map[string]*Command {
 	return compile(table)
 }
 
-// sections returns the table's parts. A command stands in one of them.
+// sections returns the table's parts. Each command stands in exactly one of them.
 func sections() []map[string]*Command {
 	return []map[string]*Command{
 		listers(), builtins(), textReaders(), fileDescribers(), machineDescribers(), shellChecked(), gitReaders(), approvable(), harmful(), runners(), hazardous(), wrappers(),

@@ -13,7 +13,7 @@ import (
 type Location struct {
 	Dirs          []string // the directories in which the command may run, as Clean returns them; empty if unknown
 	Project       string   // the project's root, as Clean returns it; "" if unknown
-	Main          string   // if Project is a work tree that belongs to another directory, that directory; otherwise Project
+	Main          string   // the directory that the work tree Project belongs to; equal to Project if Project is no such work tree
 	Home          string   // the home directory, as Clean returns it; "" if unknown
 	LeadsToSecret bool     // a directory in Dirs may be part of a secret's path: in ~/.config, gh leads to ~/.config/gh
 }
@@ -32,8 +32,8 @@ func Locate(cwd, project, home string) Location {
 	return p
 }
 
-// worktreeDirs are the directories in which tools create further work trees of a project:
-// below the project, or beside it with the project's name in front.
+// worktreeDirs are the directories in which tools create further work trees of a project.
+// They are below the project, or beside it; then their names begin with the project's name.
 var worktreeDirs = []string{"/.claude/worktrees/", "/.worktrees/", "__worktrees/", ".worktrees/"}
 
 // MainTree returns the project to which the work tree dir belongs, judged only by dir's name.

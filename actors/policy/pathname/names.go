@@ -14,7 +14,7 @@ type Names struct {
 	wild   []string        // patterns of one segment with a wildcard
 	rows   [][]string      // patterns of several segments; if a pattern begins with /, its first segment is ""
 	first  map[string]bool // the first segments of the patterns in rows
-	roots  map[string]bool // for each pattern that begins with /, the directories above it, such as / and /etc
+	roots  map[string]bool // the directories above each pattern that begins with /, such as / and /etc
 	starts [256]bool       // the first letters of the names in exact, first and wild
 	ends   [256]bool       // the last letters of the patterns in wild, except patterns that end in *
 

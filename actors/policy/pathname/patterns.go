@@ -17,9 +17,10 @@ func IsGlob(s string) bool {
 }
 
 // Overlap reports whether some name matches both shell, a pattern in a command, and listed, a
-// pattern in a list of names or in a rule. If it is not sure, it returns true: it treats brackets
-// like *, in shell also letters outside ASCII, and does not compare a shell with more than four *.
-// If dots is false, a leading wildcard in shell does not match a dot.
+// pattern in a list of names or in a rule. If it is not sure, it returns true: it treats
+// brackets like *, and also letters outside ASCII in shell, and it does not compare a shell
+// that contains more than four *. If dots is false, a leading wildcard in shell does not
+// match a dot.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false

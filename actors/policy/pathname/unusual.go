@@ -33,8 +33,8 @@ func Unusual(p string) []string {
 	return out
 }
 
-// shortName reports whether Windows may read seg as the short form of a longer name, as GIT~1
-// of .git.
+// shortName reports whether Windows may read seg as the short form of a longer name, as
+// GIT~1 is of .git.
 func shortName(seg string) bool {
 	i := strings.IndexByte(seg, '~')
 	return i > 0 && i+1 < len(seg) && seg[i+1] >= '0' && seg[i+1] <= '9'

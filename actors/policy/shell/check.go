@@ -58,8 +58,8 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 }
 
 // grammars holds the checks of those commands for which no list of flags and operands tells
-// what is harmless. Each check returns the reason to ask, or "", and whether the reason is
-// that the command uses a secret.
+// which uses are harmless. Each check returns the reason to ask, or "", and whether the
+// reason is that the command uses a secret.
 var grammars = map[string]func(line *Line, words []word.Word) (why string, secret bool){
 	"cd":      (*Line).changeDir,
 	"find":    (*Line).findFiles,
@@ -69,9 +69,9 @@ var grammars = map[string]func(line *Line, words []word.Word) (why string, secre
 	"workmux": (*Line).workmux,
 }
 
-// spelled cuts off each word before its first path segment with a wildcard, unless this
-// segment begins with a dot: only then can it match hidden names. Only commands that print
-// nothing but names use spelled.
+// spelled cuts off each word before its first path segment with a wildcard. It keeps a
+// segment that begins with a dot, because only such a segment can match hidden names. Only
+// commands that print nothing but names use spelled.
 func spelled(words []word.Word) []word.Word {
 	out := make([]word.Word, 0, len(words))
 	for _, w := range words {
@@ -144,9 +144,9 @@ func (line *Line) firstSecret(words []word.Word, text bool) string {
 // nod's own files.
 func (line *Line) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
 
-// secretText reports whether t may mean a secret, or a piece of t after a character with which
-// a path may start (--flag=PATH, REV:PATH, @PATH). If dots is true, wildcards also match
-// hidden names.
+// secretText reports whether t may mean a secret. A piece of t counts too if it follows a
+// character with which a path may start (--flag=PATH, REV:PATH, @PATH). If dots is true,
+// wildcards also match hidden names.
 func (line *Line) secretText(t string, dots bool) bool {
 	if line.secretIn(t, dots) {
 		return true

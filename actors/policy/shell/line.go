@@ -19,9 +19,9 @@ import (
 // Limits of a command line. A line that exceeds one of them makes nod ask, because people do
 // not read such lines and checking them could be slow.
 const (
-	maxCommand = 8 << 10 // bytes
-	maxNesting = 100     // opening brackets
-	maxJoints  = 400     // characters that separate commands
+	maxCommand = 8 << 10 // the longest line, in bytes
+	maxNesting = 100     // the largest number of opening brackets
+	maxJoints  = 400     // the largest number of characters that separate commands
 	maxSpaces  = 1500
 )
 

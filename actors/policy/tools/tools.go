@@ -23,9 +23,9 @@ const (
 	Shell
 	File
 	Search
-	Edit // writes a file
+	Edit // tools that write a file
 	Web
-	Notes // stores only the agent's own notes, such as a to-do list
+	Notes // tools that store only the agent's own notes, such as a to-do list
 )
 
 // Tool is a tool's kind, and its name as rules spell it.

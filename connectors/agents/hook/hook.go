@@ -155,7 +155,7 @@ type run struct {
 	connect Connect
 	opts    Options
 	stdout  io.Writer
-	call    Call // as far as the input could be parsed
+	call    Call // the call, as far as the input could be parsed
 	replied bool
 	// unwritten is true if the reply could not be written, so that the host received none.
 	unwritten bool
@@ -210,7 +210,7 @@ func (h *run) dial(ctx context.Context) (Nod, error) {
 // the host no longer waits for end at their deadlines.
 func (h *run) reportResolved(ctx context.Context) {
 	if h.call.SessionID == "" {
-		return // without a session id, nod cannot tell which requests these are
+		return // without a session id, nod cannot tell which requests the host has resolved
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()
@@ -260,7 +260,7 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 		return nod.Ask(ctx, r)
 	})
 	if err == nil {
-		unregister() // before the reply: once the host has the reply, nod must not withdraw r if this process dies
+		unregister() // unregister before the reply: once the host has the reply, nod must not withdraw r if this process dies
 		exit := h.reply(verdict(h.call, r, d))
 		if d.Outcome == schemas.Allowed && h.hostMovedOn(ctx) {
 			h.reportUnheard(ctx, nod, r)

@@ -15,8 +15,8 @@ import (
 type Installed struct {
 	Event   string
 	Command string  // the whole shell command
-	Matcher *string // nil if the file has none
-	Timeout int64   // in the host's unit; 0 if the file has none
+	Matcher *string // the hook's matcher; nil if the file has none
+	Timeout int64   // the hook's timeout, in the host's unit; 0 if the file has none
 	// Group and Index are the hook's position under its event: the group, and the hook
 	// in the group, each from 0.
 	Group, Index int

@@ -22,7 +22,7 @@ type InstallOptions struct {
 	Project   bool
 	Strict    bool // check every tool call, not only those that the host would ask about
 	Uninstall bool
-	DryRun    bool // change nothing, only report the change
+	DryRun    bool // only report the change, and make none
 	// Program is the absolute path of the nod program that the hook runs, because hosts
 	// may run hooks without a PATH. It should stay valid after an upgrade of nod.
 	// Uninstall does not need Program.

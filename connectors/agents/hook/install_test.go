@@ -283,7 +283,7 @@ func TestInstallKeepsLinkAndMode(t *testing.T) {
 }
 
 func TestInstallFailsIfItCannotWrite(t *testing.T) {
-	blocked := filepath.Join(settings(t, "{}"), "settings.json") // below a regular file
+	blocked := filepath.Join(settings(t, "{}"), "settings.json") // a path below a regular file
 	readOnly := filepath.Dir(settings(t, others))
 	require.NoError(t, os.Chmod(readOnly, 0o500))
 	t.Cleanup(func() { _ = os.Chmod(readOnly, 0o700) })

@@ -26,7 +26,7 @@ type claudeLine struct {
 	PromptSource string `json:"promptSource"`
 	Message      struct {
 		ID         string          `json:"id"`
-		StopReason string          `json:"stop_reason"` // empty until the message is complete
+		StopReason string          `json:"stop_reason"` // the reason why the message ended; empty until the message is complete
 		Content    json.RawMessage `json:"content"`
 	} `json:"message"`
 	Attachment struct {
@@ -104,7 +104,7 @@ func claudeLines(path string) (lines []claudeLine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // opened only for reading
+	defer func() { _ = file.Close() }() // the file was opened only for reading, so closing it loses nothing
 	r := bufio.NewReader(file)
 	for {
 		raw, err := r.ReadBytes('\n')

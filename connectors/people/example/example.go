@@ -141,7 +141,7 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 // stored the Ref.
 func (c Carrier) ended(id string, p schemas.Prompt, d *schemas.Decision) {
 	p.Decision = d
-	_ = c.board.rewrite(id, note(&p)) // if it fails, the next slip under this note tries again
+	_ = c.board.rewrite(id, note(&p)) // if rewrite fails, the next slip under this note tries again
 }
 
 // read returns the answer that a slip gives to p: one of the choices that p's note offered,

@@ -26,7 +26,7 @@ func TestKeysAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		prompt schemas.Prompt
 		keys   []string
-		option string // empty: no answer may be sent
+		option string // the option that the answer must choose; empty if no answer may be sent
 		more   schemas.Answer
 	}{
 		"y allows once":                {runs("1", "ls"), []string{"y"}, "allow_once", schemas.Answer{}},
@@ -85,7 +85,7 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 func TestKeysAreInertAfterAChange(t *testing.T) {
 	r := newRig(t, 100, 50)
 	for range 20 {
-		r.types("y") // typed before the first request has arrived
+		r.types("y") // the key is typed before the first request has arrived
 	}
 	r.asks(runs("1", "ls"))
 	r.types("y", "n", "r", "s")
@@ -93,7 +93,7 @@ func TestKeysAreInertAfterAChange(t *testing.T) {
 	r.says("y once")
 
 	stale := r.m.guard.count
-	r.types("y") // too soon: the delay starts anew
+	r.types("y") // this key comes too soon: the delay starts anew
 	r.hears(armMsg{stale})
 	r.types("y")
 	r.Empty(r.said())
@@ -169,7 +169,7 @@ func TestADecisionMadeElsewhereIsShownAtOnce(t *testing.T) {
 			r.saysNot("y once", "n deny", "allow with this rule", "tell the agent why")
 			r.presses("y", "n", "enter", "y")
 			r.Empty(r.said())
-			p.Revision += 99 // a newer version that lacks the decision
+			p.Revision += 99 // a newer version of the request, which lacks the decision
 			r.hears(shownMsg{p})
 			r.says("⛔ Denied")
 			r.saysNot("n deny")
@@ -205,7 +205,7 @@ func TestTheConfirmedOutcomeOfAnAnswerIsShown(t *testing.T) {
 		r.rests()
 		denied := p
 		denied.Decision = &schemas.Decision{Outcome: schemas.Denied, By: bob, DecidedAt: start}
-		r.desk.prompts[p.Key()] = &denied // stored in nod, but not yet sent to the screen
+		r.desk.prompts[p.Key()] = &denied // nod has stored the denial, but has not yet sent it to the screen
 		r.types("y")
 		r.says("Nothing changed: Bob denied this on the web at 09:30.", "⛔ Denied · Bob · 09:30 UTC · web")
 		r.saysNot("✅")
@@ -229,8 +229,8 @@ func TestTheConfirmedOutcomeOfAnAnswerIsShown(t *testing.T) {
 	})
 }
 
-// While nod is unreachable nothing can be allowed. Afterwards the screen queries what it
-// missed.
+// While nod is unreachable nothing can be allowed. Afterwards the screen queries the events
+// that it missed.
 func TestNothingCanBeAllowedDuringAnOutage(t *testing.T) {
 	r := newRig(t, 100, 50)
 	first, second, third := r.asks(runs("1", "ls")), r.asks(runs("2", "ls -l")), r.asks(runs("3", "ls -a"))

@@ -54,8 +54,8 @@ func drawable(rows []string, width int) bool {
 }
 
 // drawableBy reports whether a terminal with the given number of columns can draw row in full.
-// decode measures the characters of the row; one such function measures as terminals with
-// support for grapheme clusters do, another as terminals without it.
+// decode measures the characters of the row. There is one such function for terminals with
+// support for grapheme clusters, and one for terminals without it.
 func drawableBy(decode func(string, byte, *ansi.Parser) (string, int, int, byte), row string, room int) bool {
 	var state byte
 	for row != "" {

@@ -15,14 +15,14 @@ import (
 // frame divides the rows of the screen between the title, the list, the body and the footer.
 type frame struct {
 	list         []string
-	body, footer int // numbers of rows
+	body, footer int // the numbers of rows of the body and of the footer
 }
 
 // frame returns the division of the screen. It must not call allowBarrier, because
 // allowBarrier depends on the rows in view and thus on the frame.
 func (m *model) frame() frame {
 	f := frame{footer: len(m.footer(""))}
-	room := m.height - 2 - f.footer // 2: the title and the line above the body
+	room := m.height - 2 - f.footer // 2 rows are taken by the title and the line above the body
 	if m.top().kind == browse {
 		f.list = m.listRows(room)
 	}
@@ -34,7 +34,7 @@ func (m *model) frame() frame {
 func (m *model) View() tea.View {
 	view := tea.NewView(m.draw())
 	view.AltScreen, view.ReportFocus = true, true
-	view.KeyboardEnhancements.ReportEventTypes = true // to recognise held-down keys
+	view.KeyboardEnhancements.ReportEventTypes = true // with event types, held-down keys can be recognised
 	view.WindowTitle = fmt.Sprintf("nod inbox (%d)", m.requests.countOpen())
 	return view
 }

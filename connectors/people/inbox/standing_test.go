@@ -56,7 +56,7 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	r.saysNot("@network")
 	r.presses("x")
 	r.says("Forgotten: the denial of the same Bash call again: rm -rf build", "Standing answers · 1", "▸ allow Bash(make)", "x revoke")
-	r.types("x") // too soon: the key's effect has just changed
+	r.types("x") // this key comes too soon: its effect has just changed
 	r.Zero(l.all[0].RevokedAt)
 	r.presses("x")
 	r.says("Revoked: Bash(make)", "Nothing is allowed or denied beyond one call.")

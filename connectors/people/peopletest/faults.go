@@ -183,7 +183,7 @@ func apart(s *stage) {
 }
 
 func cancelled(s *stage) {
-	s.stop() // waits for Run to return
+	s.stop() // stop waits for Run to return
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- s.carrier.Run(ctx, s.desk) }()

@@ -45,7 +45,7 @@ var absences = map[feature]func(*stage){
 	replies:      noReplies,
 	edits:        noEdits,
 	reasons:      noReasons,
-	scopes:       nothingUnseen, // fails if it finds a way to give a lasting answer
+	scopes:       nothingUnseen, // nothingUnseen fails if it finds a way to give a lasting answer
 	agentOptions: nothingUnseen,
 }
 

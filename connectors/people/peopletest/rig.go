@@ -45,7 +45,7 @@ type Message struct {
 
 // Choice is a button of a message.
 type Choice struct {
-	Kind  schemas.OptionKind // the kind of the option that it chooses; empty if it leads to a further step
+	Kind  schemas.OptionKind // the kind of the option that the button chooses; empty if the button leads to a further step
 	Label string
 	Token string // the data that a press sends
 }
@@ -62,7 +62,7 @@ type Act struct {
 // Fault is a way in which a channel fails.
 type Fault int
 
-// The faults.
+// The faults that a test can cause.
 const (
 	Slow    Fault = iota // the channel asks to wait for SlowFor
 	Broken               // the channel replies with an error of its own

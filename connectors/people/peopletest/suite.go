@@ -82,7 +82,7 @@ type stage struct {
 	features Features
 	desk     *desk
 	carrier  people.Carrier
-	stop     func() // ends the carrier's Run
+	stop     func() // ends the call of the carrier's Run
 	log      *logs
 	secrets  []string
 }

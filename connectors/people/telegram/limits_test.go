@@ -154,8 +154,8 @@ func TestUnreachableRecipientsAreReported(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	for recipient, want := range map[string]people.Error{
-		"4242":              {Unreachable: true}, // never opened the bot
-		peopletest.Ann:      {Unreachable: true}, // blocked the bot
+		"4242":              {Unreachable: true}, // this person never opened the bot
+		peopletest.Ann:      {Unreachable: true}, // Ann blocked the bot
 		"ann@example.org":   {Permanent: true},
 		"47 11":             {Permanent: true},
 		"99999999999999999": {Unreachable: true},

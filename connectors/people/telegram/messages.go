@@ -93,8 +93,8 @@ func (h *handler) sendLoginLink(ctx context.Context, m *message, tell teller) er
 }
 
 // handleWords submits an answer with the written text: the reason of a denial, or the
-// answer to a question. The text counts only if the request still is exactly the one for
-// which the message with this head asked for a text.
+// answer to a question. The text counts only if the request has not changed since nod asked
+// for the text, in the message with this head.
 func (h *handler) handleWords(ctx context.Context, m *message, head string, tell teller, answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {

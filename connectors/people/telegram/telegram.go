@@ -34,7 +34,7 @@ type Carrier struct {
 	log *slog.Logger
 	me  atomic.Int64 // the bot's own user id; 0 until it is known
 
-	hook    *Webhook // nil if the carrier polls
+	hook    *Webhook // the webhook; nil if the carrier polls
 	backlog *backlog
 }
 

@@ -56,7 +56,7 @@ func (c *content) fits(limit int) bool { return c.units <= limit && len(c.entiti
 
 // repeated is the first line of a pending prompt that may already be in the chat in another
 // message; repeatEnded is that line once the request is decided. nod cannot edit the other
-// message, because it has no Ref of it.
+// message, because it has no Ref of that message.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
@@ -73,13 +73,13 @@ func promptContent(p *schemas.Prompt, now time.Time) *content {
 }
 
 // fitsWhole reports whether a prompt is shown with its exact payload. If it is not, it
-// cannot be allowed on Telegram. The result does not depend on the time, the decision or
-// the number of calls, nor on whether its agent still waits, so that it is the same when
-// the answer comes as when p was sent.
+// cannot be allowed on Telegram. The result is the same when p is sent and when the answer
+// comes: it does not depend on the time, the decision, the number of calls or whether an
+// agent still waits.
 func fitsWhole(p *schemas.Prompt) bool {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls
-	open.Detached = true // its note is longer than the one of Request.HostAsks
+	open.Detached = true // the note about a detached request is longer than the note about Request.HostAsks
 	return layout(&open, people.Parts(&open, p.Request.CreatedAt)).fits(maxText - margin)
 }
 

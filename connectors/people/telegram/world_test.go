@@ -89,7 +89,7 @@ type desk struct {
 	prompt  schemas.Prompt
 	answers chan schemas.Answer
 	err     func() error
-	shows   func() schemas.Prompt // returns the prompt that Show returns; if nil, Show returns the field prompt
+	shows   func() schemas.Prompt // returns the prompt for Show; if nil, Show returns the field prompt
 	gone    bool                  // nod no longer keeps the request
 }
 

@@ -145,7 +145,7 @@ func TestInvalidFramesAreRefused(t *testing.T) {
 	_, err := binary.reads()
 	r.Equal(websocket.StatusUnsupportedData, websocket.CloseStatus(err), err)
 	long := r.opens("bob")
-	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // may fail, because the server closes the connection meanwhile
+	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // Write may fail, because the server closes the connection meanwhile
 	_, err = long.reads()
 	r.Error(err)
 }
@@ -183,7 +183,7 @@ func TestAnInputLockHasOneHolder(t *testing.T) {
 	other, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 	r.Equal("Ann", other.Payload.Holder)
-	bob.gets("session.lock.release", fields{"session_id": "S"}) // must not release Ann's lock
+	bob.gets("session.lock.release", fields{"session_id": "S"}) // this release must not release Ann's lock
 	other, _ = bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 
@@ -298,11 +298,11 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	}
 	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
-	for range 240 { // more than the socket's buffers hold, and just below maxBacklog
+	for range 240 { // more messages than the socket's buffers hold, and just below maxBacklog
 		slow.asksFor("permissions.list", nil)
 	}
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // these can be sent within 30 s; after that, a client that does not read is cut off without a reason
+	const n = 60 // this many requests can be sent within 30 s; after that, a client that does not read is cut off without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {
@@ -346,7 +346,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	all := r.opens("bob")
 	all.gets("inbox.subscribe", nil)
 	answers := make(chan fields, n)
-	for range 4 { // four clients, because the rate limit of one is too low for all answers
+	for range 4 { // four clients, because the rate limit of a single client is too low for all answers
 		s := r.opens("bob")
 		watchers.Go(func() {
 			for a := range answers {

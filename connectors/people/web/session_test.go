@@ -56,14 +56,14 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	r.NoError(err)
 	r.Equal("not on Fridays", d.Message)
 
-	r.asks("S", "four", `{}`) // arrives while the page is open, and is decided on another channel
+	r.asks("S", "four", `{}`) // this request arrives while the page is open, and is decided on another channel
 	p.sees(card("four") + "?.querySelector('.actions button')")
 	r.terminal("bob", "S", "four", "reject_once")
 	p.sees(card("four") + ".querySelector('.outcome')?.innerText.match(/Denied · Bob · .* · terminal/)")
 	p.sees("!" + card("four") + ".querySelector('.actions button')")
 	p.True(value[bool](p, "!"+card("other")))
 
-	_, err = r.asker.Submit(r.ctx, shell("S", "ruled", "ls -l")) // decided by a rule
+	_, err = r.asker.Submit(r.ctx, shell("S", "ruled", "ls -l")) // a rule decides this request
 	r.NoError(err)
 	p.sees(card("ruled") + "?.innerText.includes('the built-in rules')")
 	p.Equal(int64(5), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "each once")

@@ -35,7 +35,7 @@ const (
 const (
 	notifyRequested = "session.permission.requested"
 	notifyResolved  = "session.permission.resolved"
-	notifyDecided   = "session.permission.decided" // decided without a person; only for subscribers of the session
+	notifyDecided   = "session.permission.decided" // a request was decided without a person; sent only to subscribers of its session
 	notifyTime      = "server.time"
 )
 
@@ -66,7 +66,7 @@ type requestView struct {
 	Risk       schemas.Risk `json:"risk"`
 	Digest     string       `json:"digest"`
 	Deadline   time.Time    `json:"deadline"`
-	ServerTime time.Time    `json:"server_time"` // when this was sent; broker time, like Deadline
+	ServerTime time.Time    `json:"server_time"` // when this view was sent, in broker time like Deadline
 	Summary    string       `json:"summary"`
 	Parts      []part       `json:"parts"`
 	// Remember describes the rules that a lasting answer can store. The answer's field
@@ -86,8 +86,8 @@ type requestView struct {
 	// only in ids, deadlines and numbers of calls.
 	Same string `json:"same"`
 
-	sortKey string // sorts by creation time, then by key
-	version string // changes when something changes that the page shows
+	sortKey string // orders requests by creation time, then by key
+	version string // a text that changes when something changes that the page shows
 }
 
 // option is one possible answer. Label describes its effect in nod's words; Called is the
@@ -148,7 +148,7 @@ func (q *requestView) same() string {
 			rest = append(rest, p)
 		}
 	}
-	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // never fails: ActionDetails was decoded, so it is valid JSON
+	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // Encode never fails: ActionDetails was decoded, so it is valid JSON
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
@@ -186,7 +186,7 @@ type resolvedNotice struct {
 // listReply answers permissions.list.
 type listReply struct {
 	Permissions []requestView `json:"permissions"`
-	Next        string        `json:"next,omitempty"` // pass it as "after" to get the next page
+	Next        string        `json:"next,omitempty"` // a client gets the next page by sending this as "after"
 	ServerTime  time.Time     `json:"server_time"`
 }
 
@@ -282,7 +282,7 @@ type grantView struct {
 	Until    string `json:"until"`
 	Question string `json:"question,omitempty"`
 	Message  string `json:"message,omitempty"`
-	Undo     string `json:"undo,omitempty"` // the verb for ending it: "revoke" or "forget"
+	Undo     string `json:"undo,omitempty"` // the verb for ending the standing answer: "revoke" or "forget"
 }
 
 // grantsReply answers grants.list.

@@ -34,13 +34,13 @@ type Env struct {
 	Dir     string
 	Keys    *roles.Keys
 	Server  *bus.Server
-	mu      sync.Mutex // guards conns: several goroutines of a test may call Conn
+	mu      sync.Mutex // guards conns, because several goroutines of a test may call Conn
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*Agent
 	Store   *bus.Store // the stores, opened with an engine's key
 	Raw     jetstream.JetStream
 	Engines []*Node
-	Wires   []func() // called before the server closes, to close proxies, workers and connections
+	Wires   []func() // functions that close proxies, workers and connections before the server closes
 }
 
 // Node is one running engine.
@@ -57,7 +57,7 @@ type Setup struct {
 	Engine   engine.Options
 	sync     time.Duration
 	Engines  int
-	Port     int // of the server; set it if a later server must have the same port
+	Port     int // the server's port; set it if a later server must have the same port
 }
 
 // Start starts a whole nod, which ends with the test.

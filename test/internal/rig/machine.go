@@ -57,7 +57,7 @@ func (m *Machine) StartNod(args ...string) {
 
 // Kill kills nod up, so that it cannot shut down in order.
 func (m *Machine) Kill() {
-	_ = m.Up.Process.Kill() // the process may have ended
+	_ = m.Up.Process.Kill() // Kill fails if the process has ended
 	_ = m.Up.Wait()
 }
 

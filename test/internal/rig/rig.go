@@ -23,9 +23,10 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// MainWithNod is Main for tests that run nod as a process. It builds nod with go run, whose
-// -exec cp copies the program instead of running it: unlike go build, go run keeps the linked
-// program in the build cache, so that only the first package waits for the linker.
+// MainWithNod does what Main does, for tests that run nod as a process. It builds nod with
+// go run, whose -exec cp copies the program instead of running it: unlike go build, go run
+// keeps the linked program in the build cache, so that only the first package waits for the
+// linker.
 func MainWithNod(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", "8")

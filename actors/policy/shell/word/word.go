@@ -14,10 +14,10 @@ import (
 // shell still expands only a leading ~ and file name patterns in it.
 type Word struct {
 	Text  string
-	Glob  bool // contains an unquoted *, ? or [
-	Lead  bool // starts with a wildcard, so the shell may expand it to a flag
-	Bare  bool // written without quotes, backslashes or expansions
-	Tilde bool // starts with ~, the home directory
+	Glob  bool // the word contains an unquoted *, ? or [
+	Lead  bool // the word starts with a wildcard, so the shell may expand it to a flag
+	Bare  bool // the word is written without quotes, backslashes or expansions
+	Tilde bool // the word starts with ~, the home directory
 }
 
 // Read decodes w, which is a word of the line src. If the word's value cannot be known, Read

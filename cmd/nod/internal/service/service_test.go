@@ -201,7 +201,7 @@ func TestLaunchdKeepsTheAgent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t, "launchctl")
-			synctest.Test(t, func(t *testing.T) { // the tries take no time
+			synctest.Test(t, func(t *testing.T) { // in synctest, the pauses between the tries take no time
 				manager, err := service.New("darwin")
 				require.NoError(t, err)
 				_, err = manager.Install(t.Context(), m.spec())
