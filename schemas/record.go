@@ -209,7 +209,7 @@ type LogKind string
 const (
 	LogAsked    LogKind = "asked"
 	LogDecided  LogKind = "decided"
-	LogClaim    LogKind = "claim" // reserves the id of a request whose decision is stored in its record, not in the log
+	LogClaim    LogKind = "claim" // an entry that reserves the id of a request whose decision is stored in its record, not in the log
 	LogSettings LogKind = "settings"
 	LogSession  LogKind = "session"
 	LogGranted  LogKind = "granted"

@@ -74,7 +74,7 @@ func (o *openCounts) remembered(session string) (n int, ok bool) {
 func (o *openCounts) remember(session string, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if c := o.by[session]; c != nil { // two requests have counted at the same time
+	if c := o.by[session]; c != nil { // two requests have counted the questions at the same time
 		c.n = max(c.n, n)
 		return
 	}

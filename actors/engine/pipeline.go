@@ -89,7 +89,7 @@ type outcome int
 
 const (
 	goOn    outcome = iota // the next stage runs
-	decided                // the verdict of the result is the decision
+	decided                // the result contains the decision, as its verdict
 	ask                    // a person is asked; the remaining stages of the phase are skipped
 )
 

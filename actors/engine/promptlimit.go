@@ -55,9 +55,9 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// unreachedEvent returns the next event of a request that is being decided, if that event
-// is a release or an escalation: phones and chats would have shown the request only then,
-// so they are not sent the outcome either. Otherwise unreachedEvent returns nil.
+// unreachedEvent returns the next event of a request, if that event is a release or an
+// escalation; otherwise nil. Phones and chats show such a request only after the event. So
+// if the request is decided before the event, its outcome is not sent to them.
 func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
 		return next

@@ -62,7 +62,7 @@ type ownerAnswers struct {
 	// Guarded by standingCache.mu.
 	now    *answers          // nil before the answers are read for the first time
 	stale  map[string]uint64 // ids of answers to read again, with the revision that the broker has reported
-	newest uint64            // the newest revision that was read of the owner's answers
+	newest uint64            // the newest revision among the owner's answers that were read
 	until  time.Time         // the time from which the answers are compared with the store before they are used
 }
 

@@ -31,8 +31,9 @@ func held(t *testing.T) (dir string) {
 	return dir
 }
 
-// covered reports whether the permissions of a session with the working directory w include
-// all that an allowed line needs. It also returns the missing permissions or the error.
+// covered checks that policy allows the line, and reports whether a session that works in
+// the directory w has all permissions that the line needs. The text contains the missing
+// permissions or the error.
 func covered(t *testing.T, dir, line string) (bool, string) {
 	t.Helper()
 	c := bash(t, line)

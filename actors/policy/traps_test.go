@@ -56,7 +56,7 @@ w x' a`, `awk 'BEGIN{system("id")}'`, `awk '{print > "x"}' a`, `awk '{print | "s
 	}
 }
 
-// Lines with a trap are not allowed; the similar harmless lines are.
+// Lines with a trap are not allowed. Similar lines without the trap are allowed.
 func TestLinesWithATrapAsk(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, trap := range traps() {

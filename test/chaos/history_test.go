@@ -45,7 +45,7 @@ type event struct {
 	Decision *schemas.Decision
 	Err      error
 
-	Group   string // a name that identical calls share, and so do all calls that one standing answer covers
+	Group   string // a name that is the same for identical calls, and for all calls that one standing answer covers
 	Option  string
 	Scope   schemas.Scope
 	Waiters int    // the number of calls that the answered prompt counted; at least 1

@@ -25,7 +25,7 @@ func stuck(e *rig.Env) (holds func() []string) {
 	e.T.Helper()
 	store, err := bus.OpenStore(e.Ctx, e.Dial(roles.ID{Role: roles.EngineStore}, e.Server.URL()), 1)
 	e.NoError(err)
-	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // the queue that the engines use too
+	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // the engines take timers from this queue as well
 	e.NoError(err)
 	var mu sync.Mutex
 	var held []string

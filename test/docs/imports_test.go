@@ -106,15 +106,15 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/nats-io/nats.go":            {"bus/...", "test/..."},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
-		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/shell/..."}, // actors/policy imports it only in tests
-		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"},     // httpapi imports it only in tests
+		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/shell/..."}, // actors/policy imports this module only in tests
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"},     // httpapi imports this module only in tests
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests
 		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode"},
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
-		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // acp imports it only in tests
+		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // acp imports this module only in tests
 		"github.com/anishathalye/porcupine":     {"test/chaos"},                        // imported only in tests
 		"charm.land/":                           {"connectors/people/inbox"},
 		"github.com/charmbracelet/":             {"connectors/people/inbox"},

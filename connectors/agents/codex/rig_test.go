@@ -74,7 +74,7 @@ type rig struct {
 	prompts chan schemas.Prompt
 	answers chan nodtest.Answer
 	missing atomic.Bool                                    // the connector's calls of nod fail as if nod were not running
-	decides func(schemas.Request) (schemas.Decision, bool) // decides in nod's place, if set, unless it returns false
+	decides func(schemas.Request) (schemas.Decision, bool) // if set, makes the decision in nod's place; if it returns false, nod decides
 	in      *io.PipeWriter
 	out     *bufio.Reader
 	cancel  context.CancelFunc

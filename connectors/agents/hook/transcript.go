@@ -11,7 +11,8 @@ import (
 // Turn classifies the turn that a call belongs to, by the host's transcript.
 type Turn int
 
-// The turns. Only in an Alone turn may the hook tell the host to repeat the call later.
+// The values of Turn. Only in an Alone turn may the hook tell the host to repeat the call
+// later.
 const (
 	Unsure   Turn = iota // the transcript does not show the turn, or not yet
 	Attended             // a user is at the terminal, so the host does not end its run

@@ -82,9 +82,9 @@ func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message)
 	return p, ref, s.last(Ann)
 }
 
-// endedPrompt calls Prompt with a decided request, as a worker without the Ref of the
-// question's message does. It requires that Prompt sends the outcome in a message without
-// choices.
+// endedPrompt calls Prompt with a decided request. A worker does so if it has no Ref of the
+// question's message. endedPrompt requires that Prompt sends the outcome in a message
+// without choices.
 func endedPrompt(s *stage) {
 	p := s.desk.ask(call("rm -rf build"), Ann)
 	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"})

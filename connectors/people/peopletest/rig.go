@@ -56,7 +56,7 @@ type Act struct {
 	Of      string // the user in whose chat the message is; empty means the user who acts
 	Press   string // presses the button with this token, which may be made up
 	Say     string // replies with this text
-	Reason  string // denies for this reason, with all the steps that the channel needs
+	Reason  string // denies the request for this reason, with all the steps that the channel needs
 }
 
 // Fault is a way in which a channel fails.

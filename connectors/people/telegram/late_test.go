@@ -153,7 +153,7 @@ func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
 			stop := w.run()
 			w.ErrorContains(<-ended, "Conflict")
 			w.carrier = first
-			return func() { _ = stop() } // Run returns only the error of its context
+			return func() { _ = stop() } // Run returns only the error of its context, which this test ignores
 		},
 		"a webhook": func(w *world) func() {
 			w.ForeignWebhook()

@@ -154,7 +154,7 @@ func (d *devices) save(known []device) error {
 	if err != nil {
 		return fmt.Errorf("encode the devices: %w", err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(d.path), ".push-*") // CreateTemp sets mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(d.path), ".push-*") // CreateTemp makes the file with mode 0600
 	if err != nil {
 		return fmt.Errorf("store the devices that get notifications: %w", err)
 	}

@@ -21,7 +21,7 @@ type Wire struct {
 	held   bool
 	marker []byte   // once the client has sent these bytes, the server's messages are held back
 	lost   [][]byte // the client's messages whose subject contains one of these texts are lost
-	once   bool     // only the next message is lost
+	once   bool     // only the next such message is lost
 	heard  chan struct{}
 	conns  []net.Conn
 }
