@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"time"
 )
 
 // embedded is one process of nod up, which contains an engine, a server and a Telegram
@@ -21,7 +20,6 @@ func newEmbedded(ctx context.Context, dir string, p programs) (*embedded, error)
 	if err != nil {
 		return nil, err
 	}
-	s.phone.Latency(5 * time.Millisecond) // as long as a real Telegram's at best, so that kills hit workers in the middle of a call
 	free, err := freePorts(1)
 	if err != nil {
 		return nil, err
