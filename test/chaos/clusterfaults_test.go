@@ -23,6 +23,8 @@ func (c *cluster) crashes() []fault {
 		kills("kill -9 of a server", c.led), kills("kill -9 of a server", c.led),
 		kills("kill -9 of an engine", oneOf(c.engines[:])), kills("kill -9 of a worker", oneOf(c.workers[:])),
 		fault{"kill -9 of a server and an engine", brief, c.killsBoth},
+		c.killsAsTold("kill -9 of the workers as Telegram takes a message", messageTaken, c.workers[:]...),
+		c.killsAsTold("kill -9 of the workers before Telegram edits a message", messageUnedited, c.workers[:]...),
 	}
 }
 
@@ -227,6 +229,13 @@ func fill(path string) error {
 // crashes returns a fault that kills nod up, with its engine, its server and its worker.
 func (e *embedded) crashes() []fault {
 	kill := kills("kill -9 of nod up", func(context.Context, *rand.Rand) (*process, error) { return e.up, nil })
-	kill.lasts = [2]time.Duration{0, 2 * time.Second}
-	return []fault{kill}
+	all := []fault{
+		kill,
+		e.killsAsTold("kill -9 of nod up as Telegram takes a message", messageTaken, e.up),
+		e.killsAsTold("kill -9 of nod up before Telegram edits a message", messageUnedited, e.up),
+	}
+	for i := range all {
+		all[i].lasts = [2]time.Duration{0, 2 * time.Second}
+	}
+	return all
 }

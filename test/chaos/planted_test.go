@@ -282,6 +282,11 @@ var planted = []struct {
 		s.plainly("a", "g", 1)
 		s.Phone = []telegramtest.Message{{First: "Request: a\n", Buttons: []telegramtest.Button{{Text: "✅ Allow once"}}}}
 	}},
+	{"phone", "a message of a killed worker stays live beside the repeat with the outcome", func(s *scene) {
+		s.plainly("a", "g", 1)
+		live := []telegramtest.Button{{Text: "✅ Allow once"}}
+		s.Phone = []telegramtest.Message{{ID: 1, First: "Request: a\n", Buttons: live}, {ID: 2, First: repeated + " x)\nRequest: a\n"}}
+	}},
 	{"phone", "a button stays live although a repeat is marked", func(s *scene) {
 		s.plainly("a", "g", 1)
 		live := []telegramtest.Button{{Text: "✅ Allow once"}}

@@ -55,9 +55,11 @@ func newNodes(t *testing.T) *nodes {
 	}
 	for i := range n.servers {
 		n.engine(i)
+		if i == 0 { // the other engines read the settings at their start
+			_, err := n.engines[0].ApplySettings(ctx, rig.Apart(rig.Everybody), "test")
+			require.NoError(t, err)
+		}
 	}
-	_, err := n.engines[0].ApplySettings(ctx, rig.Apart(rig.Everybody), "test")
-	require.NoError(t, err)
 	return n
 }
 

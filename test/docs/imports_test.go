@@ -58,6 +58,7 @@ var mayImport = []struct {
 	may  []string
 }{
 	{"schemas/...", nil},
+	{"internal/testprogram", nil},
 	{"bus/roles", []string{"schemas"}},
 	{"bus", []string{"schemas", "bus/roles"}},
 	{"actors/policy/pathname", nil},

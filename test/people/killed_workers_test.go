@@ -64,6 +64,43 @@ func TestKillNineOfAWorker(t *testing.T) {
 	p.loggedOnce(ctx, prompts)
 }
 
+// A worker is killed with SIGKILL while it shows a question, at each point between its calls to
+// Telegram and its writes. The next worker goes on with the same message if its handle was
+// stored, and sends a repeat otherwise. No message about the decided request has buttons.
+func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
+	t.Parallel()
+	for point, c := range map[string]struct {
+		fault    telegramtest.Fault // the call to Telegram during which the worker is killed
+		messages int                // the messages about the question in the end
+	}{
+		"before the handle is stored":     {telegramtest.Fault{Method: "sendMessage", Done: true}, 2},
+		"between the handle and the edit": {telegramtest.Fault{Method: "editMessageText"}, 1},
+		"before the edit is recorded":     {telegramtest.Fault{Method: "editMessageText", Done: true}, 1},
+	} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
+			p.StartNod()
+			kill, killed := p.worker(), make(chan struct{})
+			c.fault.Then = func() { kill(); close(killed) }
+			p.Fail(c.fault)
+			agent := p.asks("killed")
+			<-killed
+			if c.messages == 2 {
+				require.Zero(t, p.live(), "no worker knows this message")
+			}
+			p.worker() // takes over once the claim of the killed worker has ended
+			p.press(p.question("killed"), "Deny")
+			require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
+			require.Eventually(t, func() bool { return p.live() == 0 }, rig.Patience, rig.Tick)
+			require.Len(t, p.Chat(annOnTG), c.messages)
+			for i, m := range p.Chat(annOnTG) {
+				require.Equal(t, i > 0, strings.Contains(m.First, "Sent again"))
+			}
+		})
+	}
+}
+
 // storm sends many requests, and returns a function that waits for their decisions.
 func (p *phone) storm(ctx context.Context, prompts int) (wait func() map[string]schemas.Decision) {
 	conn, err := bus.Join(ctx, bus.Place{DataDir: p.Dir}, roles.AgentID("local"), rig.Quiet())

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -54,7 +55,7 @@ func TestAKilledOrMissingHookBlocks(t *testing.T) {
 		program := filepath.Join(t.TempDir(), "it's here", "nod")
 		require.NoError(t, os.MkdirAll(filepath.Dir(program), 0o700))
 		if c.program != "" {
-			require.NoError(t, os.WriteFile(program, []byte(c.program), 0o700))
+			testprogram.Write(t, program, c.program)
 		}
 		for _, host := range hook.Hosts() {
 			path := filepath.Join(t.TempDir(), "settings.json")

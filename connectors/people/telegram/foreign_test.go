@@ -36,6 +36,7 @@ func TestAgainstAnIndependentServer(t *testing.T) {
 
 	ref, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
 	w.NoError(err)
+	w.NoError(w.carrier.Revise(w.ctx, ref, w.desk.prompt))
 	var seen struct {
 		Result []struct {
 			MessageID int64          `json:"messageId"`

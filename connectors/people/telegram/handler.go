@@ -89,8 +89,8 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 func (t *callbackQuery) inOwnChat() bool { return t.Message != nil && t.Message.Chat.ID == t.From.ID }
 
 // showOutcome edits the message of a decided request to show the outcome, if the message is
-// in the acting person's own chat. It does not leave this to Settle, because the worker that
-// sent the message may have been killed before it stored the message's Ref.
+// in the acting person's own chat. It does not leave this to Settle, whose turn may come much
+// later.
 func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now schemas.Prompt) {
 	if now.Decision == nil || m == nil || m.Chat.ID != person {
 		return

@@ -197,6 +197,25 @@ func TestCommandsAndRepliesAreHandled(t *testing.T) {
 	w.Empty(w.Rejected())
 }
 
+// A reply to a message whose buttons are missing answers nothing: nod may have lost the handle
+// of that message. Once the request is decided, the person reads by whom.
+func TestAReplyToAMessageWithoutButtonsDecidesNothing(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
+	w.NoError(err)
+	lost := w.Last(ann)
+	defer w.run()()
+	w.Write(ann, "yes", lost)
+	w.told("Nothing changed: a message without buttons takes no answer")
+	ended := w.desk.prompt
+	ended.Decision = &schemas.Decision{Outcome: schemas.Denied, By: schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "web"}}
+	w.desk.shows = func() schemas.Prompt { return ended }
+	w.Write(ann, "yes", lost)
+	w.told("Nothing changed: Bob denied this")
+	w.Empty(w.desk.answers)
+	w.Empty(w.Rejected())
+}
+
 // If a person writes the text of one of nod's messages and then replies to this copy, the
 // reply decides nothing.
 func TestAReplyToACopiedMessageDecidesNothing(t *testing.T) {
@@ -260,7 +279,9 @@ func TestAChangedQuestionKeepsItsButtons(t *testing.T) {
 	w.NoError(w.carrier.Revise(w.ctx, ref, p))
 	w.Contains(w.Chat(ann)[0].Text, "may have been answered at the terminal")
 	w.Delete(ann)
-	w.NoError(w.carrier.Revise(w.ctx, ref, p), "a message that is gone")
+	var e *people.Error
+	w.ErrorAs(w.carrier.Revise(w.ctx, ref, p), &e, "a message that is gone")
+	w.True(e.Permanent)
 	w.Error(w.carrier.Revise(w.ctx, "no ref", p))
 	w.Empty(w.Rejected())
 }

@@ -79,7 +79,8 @@ func Start(t *testing.T, change ...func(*Setup)) *Env {
 	return e
 }
 
-// Up starts the server and its engines, and applies the settings.
+// Up starts the server and its engines. The first engine applies the settings before the others
+// start, so that these read them at their start and do not lag behind.
 func (e *Env) Up(s Setup) {
 	e.T.Helper()
 	users, err := e.Keys.Users()
@@ -90,12 +91,12 @@ func (e *Env) Up(s Setup) {
 	e.conns = map[roles.ID]*bus.Conn{}
 	e.Store, err = bus.OpenStore(e.Ctx, e.Conn(roles.ID{Role: roles.EngineStore}), 1)
 	e.NoError(err)
-	for range s.Engines {
+	for i := range s.Engines {
 		e.Engine(s.Engine)
-	}
-	if s.Engines > 0 && s.Settings != "" {
-		_, err := e.Engines[0].ApplySettings(e.Ctx, Apart(s.Settings), "test")
-		e.NoError(err)
+		if i == 0 && s.Settings != "" {
+			_, err := e.Engines[0].ApplySettings(e.Ctx, Apart(s.Settings), "test")
+			e.NoError(err)
+		}
 	}
 }
 

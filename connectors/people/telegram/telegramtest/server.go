@@ -58,6 +58,7 @@ type Fault struct {
 	Words      string // the error's description
 	RetryAfter int    // the time to wait, in seconds
 	Done       bool   // the call is carried out before it fails
+	Then       func() // if set, it is called before the failure is sent; a test may end the caller here
 }
 
 // New starts a Telegram server. Close ends it.
@@ -208,6 +209,9 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, name string, m meth
 	}
 	if fault.Done {
 		m(s, r, body)
+	}
+	if fault.Then != nil {
+		fault.Then()
 	}
 	if fault.Code == 0 {
 		panic(http.ErrAbortHandler) // the connection breaks
