@@ -36,7 +36,7 @@ type Group int
 
 // The groups, in reading order.
 const (
-	Essential Group = iota // the payload, the caption and the number of calls: Allow counts only after all of it was in view
+	Essential Group = iota // the payload or the question with its answers, the caption, the number of calls: Allow counts only after all of it was in view
 	About                  // the agent's reason, the directory, the deadline, the answers
 	Rest                   // ids and names, which a channel may fold
 )
@@ -54,6 +54,9 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
 		if first >= 0 {
 			essential, rest = essential[:first:first], essential[first:]
+		}
+		if p.Decision == nil {
+			essential = append(essential, Part{Label: "Answers", Lines: answers(&p.Request)})
 		}
 	}
 	if tags := requestedPermissions(p); len(tags) > 0 {
@@ -89,9 +92,11 @@ func aboutParts(p *schemas.Prompt, cwd string, now time.Time) (parts []Part) {
 	if p.Decision != nil {
 		return parts
 	}
-	return append(parts,
-		Part{Label: "Expires", Lines: append(expiry(p, now), waiterNote(p)...)},
-		Part{Label: "Answers", Lines: slices.Concat(answers(&p.Request), standingRules(p), allowRequirements(p))})
+	parts = append(parts, Part{Label: "Expires", Lines: append(expiry(p, now), waiterNote(p)...)})
+	if p.Request.Kind == schemas.KindQuestion {
+		return parts
+	}
+	return append(parts, Part{Label: "Answers", Lines: slices.Concat(answers(&p.Request), standingRules(p), allowRequirements(p))})
 }
 
 // restParts returns the ids and names. The request and its session come last, so that in a
