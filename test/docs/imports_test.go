@@ -74,7 +74,8 @@ var mayImport = []struct {
 	{"actors/agent", []string{"actors", "bus", "schemas"}},
 	{"actors", []string{"bus", "schemas"}},
 	{"connectors/httpserve", nil},
-	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/httpserve"}},
+	{"connectors/people/payload", nil},
+	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/httpserve"}},
 	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve"}},
 	{"connectors/agents/...", []string{"schemas", "connectors/agents"}},
 	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas"}},
@@ -107,8 +108,9 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/nats-io/nats.go":            {"bus/...", "test/..."},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
-		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/shell/..."}, // actors/policy imports this module only in tests
-		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"},     // httpapi imports this module only in tests
+		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy imports this module only in tests
+		"github.com/aymanbagabas/go-udiff":      {"connectors/people/payload"},
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // httpapi imports this module only in tests
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests

@@ -51,7 +51,7 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	r, l := standing(t, 120, 30)
 	r.says("g standing answers")
 	r.presses("g")
-	r.says("Standing answers · 2", "▸ deny the same Bash call again: rm -rf build", "in session S · for another 9 minutes · by Ann", "question q-1", `"not ⟦U+202E⟧now"`,
+	r.says("Standing answers · 2", "▸ deny the same Bash call again: rm -rf build", "in session S · for another 10 minutes · by Ann", "question q-1", `"not ⟦U+202E⟧now"`,
 		"  allow Bash(make)", "for agent local, in any session · until it is revoked", "x forget")
 	r.saysNot("@network")
 	r.presses("x")

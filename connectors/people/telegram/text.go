@@ -20,13 +20,12 @@ const (
 	maxEntities = 100
 )
 
-// The lines by which a message names its request. They are in the message's head, its first
-// headLines lines, in which only nod's own words can start a line; see people.Part.
+// The lines by which a message names its request. In a prompt they come after all text of the
+// agent; see people.Parts.
 const (
 	requestLine = "Request: "
 	sessionLine = "Session: "
 	callsLine   = "Calls: "
-	headLines   = 6
 )
 
 // content is a text under construction, with its entities.
@@ -95,8 +94,8 @@ func layout(p *schemas.Prompt, parts []people.Part) *content {
 		c.add("italic", repeatEnded)
 	}
 	for i, part := range parts {
-		apart := part.Quote || part.Field || len(part.Lines) == 0
-		if i > 0 && !part.Field && (apart || parts[i-1].Quote || parts[i-1].Field) {
+		apart := part.Quote && part.Label != "" || part.Field
+		if i > 0 && !part.Field && !part.Caption && (apart || part.Group != parts[i-1].Group || parts[i-1].Quote || parts[i-1].Field) {
 			c.newline()
 		}
 		c.newline()
@@ -109,11 +108,15 @@ func layout(p *schemas.Prompt, parts []people.Part) *content {
 // which Telegram makes no links, mentions or commands.
 func (c *content) part(p people.Part) {
 	switch {
+	case p.Caption:
+		c.caption(p)
 	case len(p.Lines) == 0:
 		c.add("bold", p.Label)
 	case p.Quote:
-		c.label(p)
-		c.newline()
+		if p.Label != "" {
+			c.label(p)
+			c.newline()
+		}
 		c.add("pre", "│ "+strings.Join(p.Lines, "\n│ "))
 	default:
 		c.label(p)
@@ -125,6 +128,14 @@ func (c *content) part(p people.Part) {
 			c.add("code", line)
 		}
 	}
+}
+
+// caption writes the line with the agent and the risk: the risk in bold, the rest, which has
+// texts of the agent, as code.
+func (c *content) caption(p people.Part) {
+	risk := p.Spans[0][len(p.Spans[0])-1].From
+	c.add("code", p.Label[:risk])
+	c.add("bold", p.Label[risk:])
 }
 
 // label writes a part's label. A label with Field set is text of the agent.
@@ -148,14 +159,15 @@ func callsCountedIn(text string) int {
 	return 1
 }
 
-// requestNamedIn returns the request that the head of a message from nod names.
+// requestNamedIn returns the request that a message from nod names. The last line that begins
+// with each of the words counts: a field of a tool's input may begin an earlier line.
 func requestNamedIn(text string) (session, id string, ok bool) {
-	lines := strings.SplitN(text, "\n", headLines+1)
-	for _, line := range lines[:min(len(lines), headLines)] {
-		if rest, found := strings.CutPrefix(line, requestLine); found && id == "" {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if rest, found := strings.CutPrefix(line, requestLine); found {
 			id = rest
 		}
-		if rest, found := strings.CutPrefix(line, sessionLine); found && session == "" {
+		if rest, found := strings.CutPrefix(line, sessionLine); found {
 			session = rest
 		}
 	}
