@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -260,10 +261,7 @@ func TestACPOverHTTPAnswersIdenticalCalls(t *testing.T) {
 	require.NoError(t, err)
 	id := m.Pending("http-two")
 	second := acp(m, "http-two")
-	require.Eventually(t, func() bool {
-		stdout, _, _ := m.Run("pending", "--json")
-		return strings.Contains(stdout, `"waiters":2`) || strings.Contains(stdout, `"waiters": 2`)
-	}, rig.Patience, rig.Tick)
+	m.Shown(id, func(p schemas.Prompt) bool { return p.Waiters == 2 })
 
 	r, err := http.NewRequest(http.MethodPost, said[1]+"/api/v1/acp/permissions/respond", strings.NewReader(`{"pending_id":"`+id+`","option_id":"nein"}`))
 	require.NoError(t, err)

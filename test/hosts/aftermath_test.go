@@ -206,11 +206,12 @@ func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 	}
 	for name, g := range gates() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := strings.ReplaceAll(name, " ", "-")
 			h := startHook(m, t, g, s, "1", "make 1", "1h")
 			id := m.Pending(s)
 			h.killed()
-			require.Eventually(t, func() bool { return shown(id).Decision != nil }, rig.Patience, rig.Tick)
+			m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil })
 			assert.Equal(t, schemas.Withdrawn, shown(id).Decision.Outcome)
 			assert.Equal(t, "the agent's hook was stopped", shown(id).Decision.Message)
 			assert.Empty(t, shown(id).Aftermath)
@@ -221,7 +222,7 @@ func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 			_, stderr, code := m.Run("allow", id)
 			require.Zero(t, code, stderr)
 			h.killed()
-			require.Eventually(t, func() bool { return len(shown(id).Aftermath) > 0 }, rig.Patience, rig.Tick)
+			m.Shown(id, func(p schemas.Prompt) bool { return len(p.Aftermath) > 0 })
 			assert.Equal(t, schemas.Allowed, shown(id).Decision.Outcome)
 			assert.Equal(t, schemas.AftermathNeverRan, shown(id).Aftermath[0].Kind)
 		})

@@ -215,6 +215,7 @@ func TestAConnectionHoldsAtMost256Locks(t *testing.T) {
 
 // The gateway gives no lock to a user who may not answer.
 func TestALockNeedsAnApproverOfTheSession(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)

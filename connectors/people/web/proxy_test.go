@@ -58,6 +58,7 @@ func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *ht
 // The inbox works behind a proxy that passes on WebSockets and the Host header, as
 // docs/phone.md describes. It refuses requests for other hosts.
 func TestBehindAProxy(t *testing.T) {
+	t.Parallel()
 	const public = "https://nod.example.com"
 	here := httpserve.Listen{Addr: "127.0.0.1", PublicURL: public}
 	everywhere := httpserve.Listen{Addr: "0.0.0.0", PublicURL: public, BehindProxy: true}

@@ -27,6 +27,7 @@ func (p *page) inline(id, class string) {
 }
 
 func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{"to":"staging"}`)
 	r.asks("T", "other", `{}`)
@@ -72,6 +73,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 // A card that appears or changes moves the cards below it, so no button on the session's
 // page works for a moment.
 func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{"to":"production"}`)
@@ -93,6 +95,7 @@ func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
 
 // A user has a session's input lock only while using that session's page.
 func TestActingOnASessionsPageTakesItsInputLock(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	bob := r.opens("bob")

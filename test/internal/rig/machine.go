@@ -3,6 +3,7 @@ package rig
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -78,25 +82,40 @@ func Ask(session, id string) []string {
 	return []string{"ask", "--session", session, "--id", id, "--tool", "Frobnicate", "--input", `{"n":1}`, "--json"}
 }
 
+// Soon polls the running nod, as its terminal, until the condition holds. Such a poll costs far
+// less CPU than one that starts a nod command.
+func (m *Machine) Soon(holds func(ctx context.Context, d *connector.Desk) bool) {
+	m.T.Helper()
+	conn, err := bus.Join(m.T.Context(), bus.Place{DataDir: m.Dir}, roles.ConnectorID(schemas.ConnectorTerminal), Quiet())
+	require.NoError(m.T, err)
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(m.T.Context(), time.Minute)
+	defer cancel()
+	desk := connector.NewDesk(conn, schemas.ConnectorTerminal)
+	require.Eventually(m.T, func() bool { return holds(ctx, desk) }, time.Minute, Tick)
+}
+
 // Pending waits for a session's pending request, and returns its id.
 func (m *Machine) Pending(session string) (id string) {
-	require.Eventually(m.T, func() bool {
-		stdout, _, _ := m.Run("pending", "--json")
-		var all []struct {
-			SessionID string `json:"session_id"`
-			PendingID string `json:"pending_id"`
-		}
-		if json.Unmarshal([]byte(stdout), &all) != nil {
+	m.T.Helper()
+	m.Soon(func(ctx context.Context, d *connector.Desk) bool {
+		all, err := d.Pending(ctx, schemas.Query{SessionID: session})
+		if err != nil || len(all) == 0 {
 			return false
 		}
-		for _, p := range all {
-			if p.SessionID == session {
-				id = p.PendingID
-			}
-		}
-		return id != ""
-	}, time.Minute, 50*time.Millisecond)
+		id = all[len(all)-1].PendingID
+		return true
+	})
 	return id
+}
+
+// Shown waits until the prompt of a request meets a condition.
+func (m *Machine) Shown(id string, holds func(schemas.Prompt) bool) {
+	m.T.Helper()
+	m.Soon(func(ctx context.Context, d *connector.Desk) bool {
+		p, _, err := d.Find(ctx, "", id)
+		return err == nil && holds(p)
+	})
 }
 
 // Asked runs nod ask without waiting for the decision, and returns the receipt. The request
