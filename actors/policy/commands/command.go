@@ -43,6 +43,7 @@ type Command struct {
 	raw      bool   // every word is an operand, because none of the command's flags matters
 	anyFlag  bool   // no flag does harm: a pattern may expand to a file name that the command reads as a flag
 	apart    bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
+	getopt   bool   // on some systems, every word after the first operand is an operand
 	ordered  bool   // flags must come before the operands: a flag after an operand makes nod ask
 	Loose    bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
 	Lists    bool   // the command prints only names, so it reads only the directories that a pattern spells out

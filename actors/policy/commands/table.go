@@ -72,7 +72,7 @@ func textReaders() map[string]*Command {
 		"egrep":  grepCommand(),
 		"fgrep":  grepCommand(),
 		"rg":     rgCommand(),
-		"sed":    {level: LevelReaders, short: "nErsuz", value: "e", operands: unlimited, Loose: true, script: "e", long: "quiet silent regexp-extended separate unbuffered null-data expression: posix sandbox", check: checkSed, runsAny: true},
+		"sed":    {level: LevelReaders, short: "nErsuz", value: "e", operands: unlimited, Loose: true, script: "e", getopt: true, long: "quiet silent regexp-extended separate unbuffered null-data expression: posix sandbox", check: checkSed, runsAny: true},
 		"awk":    {level: LevelReaders, value: "F", operands: unlimited, Loose: true, script: "-", ordered: true, check: checkAwk, runsAny: true},
 		"jq":     {level: LevelReaders, short: "rcnesSRjaCM", operands: unlimited, Loose: true, script: "-", check: checkJq, long: "raw-output compact-output null-input exit-status slurp sort-keys raw-input join-output ascii-output color-output monochrome-output tab stream seq indent:"},
 	}
@@ -139,7 +139,7 @@ func gitReaders() map[string]*Command {
 		"git status":         {level: LevelDesign, short: "sbvz", tail: "uM", operands: unlimited, long: "short branch show-stash porcelain= long verbose untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
 		"git log":            gitLog(),
 		"git show":           gitLog(),
-		"git diff":           {level: LevelDesign, short: diffShort, value: "UlSGI", tail: diffTail, operands: unlimited, long: diffLong, check: gitDiff, Differ: true},
+		"git diff":           {level: LevelDesign, short: diffShort, value: "lSGI", tail: diffTail, operands: unlimited, long: diffLong, check: gitDiff, Differ: true},
 		"git branch":         {level: LevelDesign, Text: true, short: "arvil", operands: unlimited, check: gitBranch, long: "all remotes verbose list show-current contains= no-contains= merged= no-merged= points-at: sort: format: color= no-color column= no-column abbrev= no-abbrev ignore-case omit-empty", Harm: discardsChanges},
 		"git shortlog":       {level: LevelReaders, short: "nsec", tail: "w", digits: true, operands: unlimited, long: "numbered summary email committer since: after: until: before: author: no-merges merges all group: format:", check: gitFormat},
 		"git reflog show":    gitReflog(),
@@ -317,7 +317,7 @@ func wrappers() map[string]*Command {
 
 func grepCommand() *Command {
 	return &Command{level: LevelReaders, short: "abcEFGhHiIlLnoPqrRsTUvVwxyzZ", value: "ABCem", digits: true,
-		operands: unlimited, Loose: true, script: "e", check: checkGrep, follows: "R dereference-recursive",
+		operands: unlimited, Loose: true, script: "e", getopt: true, check: checkGrep, follows: "R dereference-recursive",
 		long: "extended-regexp fixed-strings basic-regexp perl-regexp regexp: ignore-case no-ignore-case word-regexp line-regexp null-data no-messages invert-match max-count: byte-offset line-number line-buffered with-filename no-filename label: only-matching quiet silent binary-files: text recursive dereference-recursive include: exclude: exclude-dir: files-without-match files-with-matches count initial-tab null before-context: after-context: context: color= colour= unix-byte-offsets"}
 }
 
@@ -330,17 +330,17 @@ func rgCommand() *Command {
 // out: --output writes, --ext-diff and --textconv run programs, --no-index reads outside the
 // repository, -O reads a file.
 const (
-	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified: indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
+	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified= indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
 		"color= no-color color-moved= no-color-moved color-moved-ws: word-diff= word-diff-regex: color-words= no-renames rename-empty no-rename-empty check full-index binary abbrev= break-rewrites= find-renames= find-copies= find-copies-harder irreversible-delete diff-filter: " +
 		"pickaxe-all pickaxe-regex relative= no-relative text ignore-cr-at-eol ignore-space-at-eol ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines: inter-hunk-context: function-context exit-code quiet no-ext-diff no-textconv ignore-submodules= " +
 		"src-prefix: dst-prefix: no-prefix default-prefix line-prefix: output-indicator-new: output-indicator-old: output-indicator-context: ita-invisible-in-index merge-base cached staged base ours theirs combined-all-paths cc"
 	diffShort = "puswbaRWzcm"
-	diffTail  = "MCBXD"
+	diffTail  = "MCBXDU"
 	logLong   = diffLong + " follow no-follow decorate= no-decorate decorate-refs: decorate-refs-exclude: source mailmap no-mailmap use-mailmap full-diff log-size max-count: skip: since: after: until: before: author: committer: grep: all-match invert-grep regexp-ignore-case basic-regexp extended-regexp fixed-strings perl-regexp " +
 		"merges no-merges min-parents: max-parents: first-parent all branches= tags= remotes= glob: exclude: ignore-missing cherry-mark cherry-pick left-only right-only cherry walk-reflogs merge boundary simplify-by-decoration full-history dense sparse simplify-merges ancestry-path= date-order author-date-order topo-order reverse " +
 		"no-walk= do-walk pretty: format: abbrev-commit no-abbrev-commit oneline encoding: expand-tabs= no-expand-tabs notes= no-notes relative-date date: parents children left-right graph no-graph show-linear-break= diff-merges: no-diff-merges dd not remove-empty"
 	logShort = diffShort + "gEFPirt"
-	logValue = "UlSGIn"
+	logValue = "lSGIn"
 )
 
 // gitLog returns an entry for git log and git show, which take the same flags.

@@ -157,11 +157,16 @@ func (n *Names) globMayMatch(s string, last, dots bool) bool {
 }
 
 func (n *Names) rowMatches(row, segs []string, atRoot, dots bool) bool {
-	if row[0] == "" && (!atRoot || segs[0] != "") || len(segs) < len(row) {
+	if row[0] == "" && (!atRoot || segs[0] != "") {
 		return false
 	}
 	for i, r := range row {
-		if s := segs[i]; s != r && !Overlap(s, r, dots) {
+		switch {
+		case i == len(segs):
+			return false
+		case segs[i] == "**" && row[0] == "": // some shells take ** for any number of directories
+			return true
+		case segs[i] != r && !Overlap(segs[i], r, dots):
 			return false
 		}
 	}

@@ -70,14 +70,30 @@ func anyText(s string) string {
 }
 
 // overlapList does the same as Overlap for a listed name with a wildcard. A listed name that
-// ends in *, such as .env*, overlaps with every pattern that begins with *, such as *.go. For
-// such a name overlapList therefore returns true only if the text before the first wildcard in
-// shell begins with the listed name without its *.
+// ends in *, such as id_rsa*, also matches id_rsa.go. Such a name does not count for a pattern
+// that ends like source code, nor for a pattern such as *.txt that begins with * and ends like
+// other plain text.
 func overlapList(shell, listed string, dots bool) bool {
-	if !strings.HasSuffix(listed, "*") {
-		return Overlap(shell, listed, dots)
+	if strings.HasSuffix(listed, "*") && matchesSourceOnly(shell) {
+		return false
 	}
-	return strings.HasPrefix(shell[:strings.IndexAny(shell+"*", "*?[")], strings.TrimSuffix(listed, "*"))
+	return Overlap(shell, listed, dots)
+}
+
+// codeEndings are the ends of names of source code and its documentation. A secret may have one
+// of the textEndings, as .env.json does, so these count only for patterns that begin with *.
+var (
+	codeEndings = set("c cc cpp cs css dart fish go h hpp html java js jsx kt lua md mdx mjs php pl proto py rb rs scala scss svelte swift ts tsx vue zig")
+	textEndings = set("json lock log sh sql tf toml txt xml yaml yml")
+)
+
+// matchesSourceOnly reports whether every name that the pattern matches ends like source code.
+func matchesSourceOnly(pattern string) bool {
+	dot := strings.LastIndexByte(pattern, '.')
+	if dot < 0 {
+		return false
+	}
+	return codeEndings[pattern[dot+1:]] || pattern[0] == '*' && textEndings[pattern[dot+1:]]
 }
 
 // meet reports whether some name matches both patterns, which may contain * and ?.

@@ -57,6 +57,24 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	return "", false
 }
 
+// unknownNumber is the reason to ask about a word such as .m$?, in which the number may be a
+// part of a file's name.
+const unknownNumber = "$? may stand for any number"
+
+// takesNumbers reports whether a number that nod does not know may be a part of the command's
+// words: the command only prints them, or compares them as strings.
+func takesNumbers(words []word.Word) bool {
+	switch words[0].Text {
+	case "echo", "printf", ":":
+		return true
+	case "test", "[":
+		return !slices.ContainsFunc(words[1:], func(w word.Word) bool {
+			return len(w.Text) == 2 && w.Text[0] == '-' && w.Text != "-n" && w.Text != "-z"
+		})
+	}
+	return false
+}
+
 // grammars holds the checks of those commands for which no list of flags and operands tells
 // what is harmless. Each check returns the reason to ask, or "", and whether the reason is
 // that the command uses a secret.

@@ -333,6 +333,12 @@ func (line *Line) call(c *syntax.CallExpr) {
 
 // addPart adds a simple command to the line. It checks the command if all its words are known.
 func (line *Line) addPart(p Part) {
+	if slices.ContainsFunc(p.Words, func(w word.Word) bool { return w.Expands }) && !takesNumbers(p.Words) {
+		p.UnknownWords = true
+		if p.Why == "" {
+			p.Why = unknownNumber
+		}
+	}
 	if p.Why == "" {
 		p.Why, p.Secret = line.checkCommand(p.Words)
 	}

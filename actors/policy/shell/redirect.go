@@ -20,6 +20,9 @@ func (line *Line) redirect(r *syntax.Redirect) {
 		line.Refuse(why)
 		return
 	}
+	if w.Expands {
+		line.Refuse(unknownNumber)
+	}
 	output := n == "" || n == "1" || n == "2"
 	switch r.Op {
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrAll, syntax.AppAll:

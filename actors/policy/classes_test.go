@@ -1,0 +1,46 @@
+package policy_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/nodbus/nod/actors/policy"
+)
+
+// classes returns the classes of attacks that a red team found. Each class has the example
+// that was found, variants of it, and similar harmless lines.
+func classes() []trap {
+	return []trap{
+		{"a flag whose value must be attached", []string{`git diff -U ~ empty`, `git diff --unified ~ empty`, `git diff --unified ` + home + ` empty.md`, `git log -p -U ~ empty`, `git diff --stat ~ empty`, `git diff -M ~ x`, `git show -U .env`, `git diff --no-index -U ~ empty`, `rtk git diff -U ~ empty`},
+			[]string{`git diff -U5`, `git diff -U5 main`, `git diff --unified=5 main`, `git log -n 3 -p -U1`}},
+		{"a pattern that can match a secret", []string{`cat .?nv.ci`, `cat .[e]nv.ci`, `cat .e*.ci`, `cat .e??*`, `cat .*v.json`, `head id_*`, `head i?_rsa.bak`, `cat secret*.toml`, `head [i]d_ed25519*k`, `cat *_rsa.old`, `cat i*_work`, `cat .vault?pass.txt`, `rg -g '.e*.ci' T`, `rg -g '.?nv.*' T`, `rg -g '*.ci' T`, `rg -g '[.]env*' T`, `grep -rn --include='.e*.ci' T .`, `grep -rn --include='?env.ci' T .`, `git log -p -- '.?nv.ci'`, `git diff -- '.e*.ci'`, `cat ~/.aws/cred*`, `cat /etc/shado?`, `cat /**/shadow`, `cat /run/**/token`, `cat /e*/sha*`, `tail kube_conf* .kub?/x`},
+			[]string{`cat *.md`, `head -3 src/*.go`, `cat *_test.go`, `cat e*.go`, `cat i*.ts`, `rg -g '*.go' T`, `rg -g '*_test.py' T`, `rg -g 'src/**/*.ts' T`, `git log -p -- '*.go'`, `wc -l ./*.txt`}},
+		{"an expansion whose value is not known", []string{`cat ~/.m$?/settings.xml`, `cat .en$?`, `cat x$?`, `cat < x$?`, `cat "x$?"`, `head -n $? x`, `sed -n "$?p" x`, `cd $? && ls`, `git log -$?`, `git show HEAD~$?`, `grep $? x`, `ls x$?`, `cat $#`, `cat x$#`, `cat x$$`, `cat x$!`, `cat "x$$"`, `head -$# x`, `ls $-`, `find . -name $?`, `[ -f x$? ]`, `test -r $?`, `rg $? .`, `tr $? x`, `which x$?`, `basename $?`, `date +$?`},
+			[]string{`echo $?`, `ls; echo "exit $?"`, `echo x$?y`, `printf '%s\n' "$?"`, `printf 'exit %s\n' $?`, `[ "$?" != x ] && echo ok`, `test $? != x && echo ok`, `[ -n "$?" ]`}},
+		{"a file of arguments", []string{`strings -n @f`, `strings -n @f x`, `strings @f`, `strings -- @f`, `strings -t @f x`, `strings -n 5 @f`, `strings --bytes @f x`, `strings --radix=x @f`, `strings '@f'`, `strings \@f`},
+			[]string{`strings a@b`, `strings -n 5 a`}},
+		{"other systems take other words as the script", []string{`sed -n 'w f' -e p x`, `sed 'w f' -e p x`, `sed 'e id' -n -e p x`, `sed 's/a/b/w f' -e p x`, `sed 'r .env' --expression p x`, `sed x -e p .env`, `grep x -e .env`, `grep x y -e .env`, `grep x -A .env y`, `egrep x -m 1 -e .npmrc a`},
+			[]string{`sed -n -e p x`, `sed -n 5p x`, `sed -e p -e d x`, `sed -n p -e d x`, `grep x a -n`, `grep x -n a -A 3`, `grep -e x -e y a`}},
+		{"what fish reads otherwise", []string{`echo 'x\' 'y; touch z; echo '`, `echo 'x\'; touch z; echo '`, `cat 'a\\' 'b; touch z; '`, `cat \x2eenv`, `cat \u002eenv`, `cat \U0000002eenv`, `cat \056env`, `cat \X2eenv`, `cat a\cb`, `ls a\nb`, `echo \x3b`, `cat "\x2eenv" .\x65nv`, `grep 'a\\'\''b' x`, `rg \n x`},
+			[]string{`cat a\ b`, `git log --one\line`, `grep 'a\.b' x`, `grep 'a\|b' x`, `sed -n '/^\s*x/p' a`, `echo "a\nb"`, `rg '\bfoo\b' src`, `grep -P '\d+' x`}},
+	}
+}
+
+func TestClassesOfAttacksAsk(t *testing.T) {
+	for _, class := range classes() {
+		t.Run(class.name, func(t *testing.T) {
+			for _, name := range []string{policy.PresetDesign, policy.PresetReaders, policy.PresetProject} {
+				p := preset(t, name)
+				for _, c := range class.ask {
+					assert.NotEqual(t, policy.Allow, p.Check(bash(t, c)).Effect, "%s: %s", name, c)
+				}
+			}
+			p := preset(t, policy.PresetReaders)
+			for _, c := range class.allow {
+				v := p.Check(bash(t, c))
+				assert.Equal(t, policy.Allow, v.Effect, "%s: %s", c, v.Why)
+			}
+		})
+	}
+}
