@@ -24,7 +24,7 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 			why = "its directory is not a full path"
 		}
 	}
-	ev.location.LeadsToSecret = ev.pol.shell.Secrets.MayLeadFrom(ev.location.Dirs)
+	ev.location.LeadsToSecret = ev.pol.shell.Secrets.MayLeadFrom(ev.location)
 	line, file := ev.pol.shell.Read(src, *ev.location)
 	ev.line = line
 	if why != "" {

@@ -81,7 +81,7 @@ func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]sc
 	src, dir, why := in.Command()
 	if dir != "" {
 		loc.Dirs = pathname.Locate(dir, "", "").Dirs
-		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
+		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(&loc)
 	}
 	line, _ := p.shell.Read(src, loc)
 	if why != "" || line.Why != "" || line.Comments || loc.Project == "" {

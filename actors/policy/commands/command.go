@@ -36,18 +36,19 @@ type Command struct {
 	tail  string // letters of the flags with an optional value, which must be attached
 	// long lists the long flags. A "name" takes no value. A "name=" takes an optional value
 	// after =. A "name:" takes a value after = or in the next word.
-	long     string
-	digits   bool   // a number after - or +, as in -20 and +20, is a flag: a count
-	operands int    // the maximum number of operands
-	Text     bool   // operands are text, not paths
-	raw      bool   // every word is an operand, because none of the command's flags matters
-	anyFlag  bool   // no flag does harm: a pattern may expand to a file name that the command reads as a flag
-	apart    bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
-	getopt   bool   // on some systems, every word after the first operand is an operand
-	ordered  bool   // flags must come before the operands: a flag after an operand makes nod ask
-	Loose    bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
-	Lists    bool   // the command prints only names, so it reads only the directories that a pattern spells out
-	script   string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is
+	long      string
+	digits    bool   // a number after - or +, as in -20 and +20, is a flag: a count
+	operands  int    // the maximum number of operands
+	Text      bool   // operands are text, not paths
+	raw       bool   // every word is an operand, because none of the command's flags matters
+	anyFlag   bool   // no flag does harm: a pattern may expand to a file name that the command reads as a flag
+	apart     bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
+	getopt    bool   // on some systems, every word after the first operand is an operand
+	ordered   bool   // flags must come before the operands: a flag after an operand makes nod ask
+	Loose     bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
+	Lists     bool   // the command prints only names, so it reads only the directories that a pattern spells out
+	NamesOnly bool   // the command prints nothing of what files contain
+	script    string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is
 	// check finds flags and operands that the fields above allow, but that may read, write or
 	// run more than is harmless. It returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string

@@ -81,15 +81,15 @@ func textReaders() map[string]*Command {
 // fileDescribers returns the commands that describe files.
 func fileDescribers() map[string]*Command {
 	return map[string]*Command{
-		"stat":      {level: LevelReaders, short: "LtxsnFlqr", value: "cf", operands: unlimited, long: "dereference format: printf: terse file-system"},
+		"stat":      {NamesOnly: true, level: LevelReaders, short: "LtxsnFlqr", value: "cf", operands: unlimited, long: "dereference format: printf: terse file-system"},
 		"file":      {level: LevelReaders, short: "bhiLkNr", operands: unlimited, long: "brief mime mime-type mime-encoding dereference no-dereference no-pad raw keep-going"},
-		"du":        {level: LevelReaders, short: "abchHklLmsSx0", value: "dBIt", operands: unlimited, long: "all apparent-size block-size: bytes total dereference max-depth: human-readable inodes si summarize separate-dirs one-file-system threshold: exclude: time=", follows: "L dereference"},
+		"du":        {NamesOnly: true, level: LevelReaders, short: "abchHklLmsSx0", value: "dBIt", operands: unlimited, long: "all apparent-size block-size: bytes total dereference max-depth: human-readable inodes si summarize separate-dirs one-file-system threshold: exclude: time=", follows: "L dereference"},
 		"df":        {level: LevelReaders, short: "ahHiklPTm", value: "Bt", operands: unlimited, long: "all block-size: human-readable si inodes local output= portability total type: print-type"},
 		"basename":  {level: LevelReaders, short: "az", value: "s", operands: unlimited, Text: true, long: "multiple suffix: zero"},
 		"dirname":   {level: LevelReaders, short: "z", operands: unlimited, Text: true, long: "zero"},
-		"realpath":  {level: LevelReaders, short: "eLmPqsz", operands: unlimited, long: "canonicalize-existing canonicalize-missing logical physical quiet strip no-symlinks zero relative-to: relative-base:"},
-		"readlink":  {level: LevelReaders, short: "efmnqsvz", operands: unlimited, long: "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero"},
-		"tree":      {level: LevelReaders, short: "adfilxCAnsShpugDFQNtUrcvJX", value: "LPI", apart: true, operands: unlimited, long: "dirsfirst filesfirst noreport prune gitignore du si inodes filelimit: matchdirs ignore-case", follows: "l"},
+		"realpath":  {NamesOnly: true, level: LevelReaders, short: "eLmPqsz", operands: unlimited, long: "canonicalize-existing canonicalize-missing logical physical quiet strip no-symlinks zero relative-to: relative-base:"},
+		"readlink":  {NamesOnly: true, level: LevelReaders, short: "efmnqsvz", operands: unlimited, long: "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero"},
+		"tree":      {NamesOnly: true, level: LevelReaders, short: "adfilxCAnsShpugDFQNtUrcvJX", value: "LPI", apart: true, operands: unlimited, long: "dirsfirst filesfirst noreport prune gitignore du si inodes filelimit: matchdirs ignore-case", follows: "l"},
 		"md5sum":    {level: LevelReaders, short: "bt", operands: unlimited},
 		"sha1sum":   {level: LevelReaders, short: "bt", operands: unlimited},
 		"sha256sum": {level: LevelReaders, short: "bt", operands: unlimited},
@@ -121,9 +121,9 @@ func machineDescribers() map[string]*Command {
 // shellChecked returns the commands that package shell checks by a grammar of its own.
 func shellChecked() map[string]*Command {
 	return map[string]*Command{
-		"cd":              {level: LevelReaders, Special: true},
-		"test":            {level: LevelReaders, Special: true},
-		"find":            {level: LevelReaders, Special: true, Wraps: true},
+		"cd":              {NamesOnly: true, level: LevelReaders, Special: true},
+		"test":            {NamesOnly: true, level: LevelReaders, Special: true},
+		"find":            {NamesOnly: true, level: LevelReaders, Special: true, Wraps: true},
 		"git":             {level: LevelDesign, Special: true, Harm: changesRepository, runsAny: true},
 		"rtk":             {level: LevelReaders, Special: true, Wraps: true},
 		"workmux":         {level: LevelReaders, Special: true},

@@ -15,7 +15,8 @@ type Location struct {
 	Project       string   // the project's root, as Clean returns it; "" if unknown
 	Main          string   // if Project is a work tree that belongs to another directory, that directory; otherwise Project
 	Home          string   // the home directory, as Clean returns it; "" if unknown
-	LeadsToSecret bool     // a directory in Dirs may be part of a secret's path: in ~/.config, gh leads to ~/.config/gh
+	NamesOnly     bool     // the command prints only names, so hidden files outside the project do not count as secrets
+	LeadsToSecret bool     // a directory in Dirs may be part of a secret's path: in ~/.config, gh leads to ~/.config/gh; or it is outside the project
 }
 
 // Locate returns the location of a call whose working directory is cwd. If project is empty,

@@ -71,7 +71,7 @@ func anyText(s string) string {
 
 // overlapList does the same as Overlap for a listed name with a wildcard. A listed name that
 // ends in *, such as id_rsa*, also matches id_rsa.go. Such a name does not count for a pattern
-// that ends like source code, nor for a pattern such as *.txt that begins with * and ends like
+// that ends like source code, nor for a pattern such as *.json that begins with * and ends like
 // other plain text.
 func overlapList(shell, listed string, dots bool) bool {
 	if strings.HasSuffix(listed, "*") && matchesSourceOnly(shell) {
@@ -93,7 +93,8 @@ func matchesSourceOnly(pattern string) bool {
 	if dot < 0 {
 		return false
 	}
-	return codeEndings[pattern[dot+1:]] || pattern[0] == '*' && textEndings[pattern[dot+1:]]
+	end := pattern[dot+1:]
+	return codeEndings[end] || pattern[0] == '*' && textEndings[end] || end == "txt" && strings.IndexByte(".?[", pattern[0]) < 0
 }
 
 // meet reports whether some name matches both patterns, which may contain * and ?.
@@ -142,11 +143,29 @@ func Pieces(p string) []string {
 	if !strings.ContainsAny(p, "=:@,") {
 		return out
 	}
-	for piece := range strings.FieldsFuncSeq(p, func(r rune) bool { return strings.ContainsRune("=:@,", r) }) {
+	for _, piece := range splitPieces(p) {
 		out = append(out, piece)
 		if before, after, ok := strings.Cut(piece, ".."); ok {
 			out = append(out, before, after)
 		}
 	}
 	return out
+}
+
+// splitPieces splits p at the separators =, :, @ and comma, but not behind a drive letter.
+func splitPieces(p string) (pieces []string) {
+	start := 0
+	for i := 0; i <= len(p); i++ {
+		if i < len(p) && strings.IndexByte("=:@,", p[i]) < 0 {
+			continue
+		}
+		if i < len(p) && i == start+1 && p[i] == ':' && isAlnum(p[start]) && i+1 < len(p) && (p[i+1] == '/' || p[i+1] == '\\') {
+			continue
+		}
+		if i > start {
+			pieces = append(pieces, p[start:i])
+		}
+		start = i + 1
+	}
+	return pieces
 }

@@ -18,6 +18,8 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	}
 	if !name.Bare {
 		if name.Text == "[" && len(name.Text) == 1 && line.reader.Level >= commands.LevelReaders {
+			line.NamesOnly = true
+			defer func() { line.NamesOnly = false }()
 			return line.testExpression(words[1:], true)
 		}
 		return "the command's name is quoted or a pattern", false
@@ -34,6 +36,8 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	if !c.AllowedAt(line.reader.Level) {
 		return unknownCommand, false
 	}
+	line.NamesOnly = c.Lists || c.NamesOnly
+	defer func() { line.NamesOnly = false }()
 	if c.Special {
 		if check := grammars[name.Text]; check != nil {
 			return check(line, words[1:])
@@ -51,8 +55,8 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	case c.Lists:
 		checked = spelled(checked)
 	}
-	if w := line.firstSecret(checked, c.Text); w != "" {
-		return "names a secret, " + w, true
+	if w := line.firstSecret(checked, c.Text); w != nil {
+		return line.namesWhat(*w), true
 	}
 	return "", false
 }
@@ -144,18 +148,27 @@ func (line *Line) workmux(words []word.Word) (string, bool) {
 // AnySecret reports whether a word may mean a secret. If text is true, the words are text and
 // not paths, and only those count that the shell expands to paths.
 func (line *Line) AnySecret(words []word.Word, text bool) bool {
-	return line.firstSecret(words, text) != ""
+	return line.firstSecret(words, text) != nil
 }
 
-// firstSecret returns the first word that may mean a secret, or "". The parameter text has the
+// firstSecret returns the first word that may mean a secret, or nil. The parameter text has the
 // same meaning as in AnySecret.
-func (line *Line) firstSecret(words []word.Word, text bool) string {
-	for _, w := range words {
+func (line *Line) firstSecret(words []word.Word, text bool) *word.Word {
+	for i, w := range words {
 		if (!text || w.Glob || w.Tilde) && line.secretPath(w) {
-			return w.Text
+			return &words[i]
 		}
 	}
-	return ""
+	return nil
+}
+
+// namesWhat returns the reason to ask about a word that may mean a secret.
+func (line *Line) namesWhat(w word.Word) string {
+	listed := func(t string) bool { return line.reader.Secrets.Listed(t, &line.Location, true) }
+	if !slices.ContainsFunc(pathname.Pieces(w.Text), listed) {
+		return "names a hidden file or folder outside the project, " + w.Text
+	}
+	return "names a secret, " + w.Text
 }
 
 // secretPath reports whether w, or a path inside w after = or :, may mean a secret or one of
@@ -211,7 +224,7 @@ func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 		return "does not name one plain directory", false
 	}
 	if line.secretPath(words[0]) {
-		return "names a secret, " + words[0].Text, true
+		return line.namesWhat(words[0]), true
 	}
 	to := line.Resolve(words[0].Text)
 	if len(to) == 0 {
@@ -222,12 +235,7 @@ func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	if len(line.Dirs)+len(to) > 8 {
 		return "changes the directory too often to follow", false
 	}
-	if len(line.Dirs) == 0 {
-		line.Dirs = to
-	} else {
-		line.Dirs = append(line.Dirs[:len(line.Dirs):len(line.Dirs)], to...)
-	}
-	line.LeadsToSecret = line.reader.Secrets.MayLeadFrom(line.Dirs)
+	line.moveTo(append(line.Dirs[:len(line.Dirs):len(line.Dirs)], to...))
 	return "", false
 }
 
@@ -256,7 +264,7 @@ func (line *Line) testExpression(words []word.Word, bracket bool) (string, bool)
 	switch {
 	case len(words) == 2 && len(words[0].Text) == 2 && words[0].Text[0] == '-' && strings.IndexByte("efdrwxsLhzn", words[0].Text[1]) >= 0:
 		if line.secretPath(words[1]) {
-			return "names a secret, " + words[1].Text, true
+			return line.namesWhat(words[1]), true
 		}
 		return "", false
 	case len(words) == 3 && (words[1].Text == "=" || words[1].Text == "!=") && !strings.HasPrefix(words[0].Text, "-") && !strings.ContainsAny(words[0].Text, "()!"):

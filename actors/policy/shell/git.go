@@ -67,7 +67,7 @@ func (line *Line) git(words []word.Word) (string, bool) {
 	}
 	for _, w := range checked {
 		if line.gitSecret(w.Text) {
-			return "names a secret, " + w.Text, true
+			return line.namesWhat(w), true
 		}
 	}
 	if why == "" {

@@ -298,7 +298,7 @@ func (line *Line) walkChain(chain []*syntax.Stmt) {
 	was := line.Dirs
 	line.stmt(chain[0])
 	if to := line.Dirs[min(len(was), len(line.Dirs)):]; len(was) > 0 && len(to) > 0 {
-		line.Dirs, line.LeadsToSecret = slices.Clone(to), line.reader.Secrets.MayLeadFrom(to)
+		line.moveTo(slices.Clone(to))
 	} else {
 		was = nil
 	}
@@ -309,8 +309,14 @@ func (line *Line) walkChain(chain []*syntax.Stmt) {
 				was = append(was[:len(was):len(was)], d)
 			}
 		}
-		line.Dirs, line.LeadsToSecret = was, line.reader.Secrets.MayLeadFrom(was)
+		line.moveTo(was)
 	}
+}
+
+// moveTo sets the directories in which the next command may run.
+func (line *Line) moveTo(dirs []string) {
+	line.Dirs = dirs
+	line.LeadsToSecret = line.reader.Secrets.MayLeadFrom(&line.Location)
 }
 
 func (line *Line) call(c *syntax.CallExpr) {

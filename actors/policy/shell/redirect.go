@@ -39,7 +39,7 @@ func (line *Line) redirect(r *syntax.Redirect) {
 	case syntax.RdrIn:
 		if line.secretPath(w) {
 			line.secret = true
-			line.Refuse("names a secret, " + w.Text)
+			line.Refuse(line.namesWhat(w))
 		}
 		if n != "" && n != "0" || w.Glob || w.Tilde {
 			line.Refuse("reads from " + w.Text)
