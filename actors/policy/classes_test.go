@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/schemas"
 )
 
 // classes returns the classes of attacks that a red team found. Each class has the example
@@ -45,5 +46,65 @@ func TestClassesOfAttacksAsk(t *testing.T) {
 				assert.Equal(t, policy.Allow, v.Effect, "%s: %s", c, v.Why)
 			}
 		})
+	}
+}
+
+// If the host does not say in which directory a command runs, or the command runs in a shell
+// that an earlier command may have moved, relative paths and repositories ask.
+func TestCommandsInAnUnknownDirectoryAsk(t *testing.T) {
+	p := pol(t, schemas.Permissions{Preset: policy.PresetProject, Allow: []string{"Bash(make:*)"}}).
+		With(schemas.RememberedRule{Tool: "Bash", Argv: []string{"go", "test"}, Prefix: true, Project: project})
+	kept := func(command string) policy.Call {
+		return call(t, "bash", map[string]string{"command": command, "sessionId": "main", "cwd": project})
+	}
+	unnamed := func(command string) policy.Call {
+		c := bash(t, command)
+		c.Cwd = ""
+		return c
+	}
+	for _, at := range []func(string) policy.Call{kept, unnamed} {
+		for _, c := range []string{"cat credentials", "cat config", "cat README.md", "head -n 5 x", "git status", "git log -1", "git -C . log", "git -C x log", "rtk git status", "rg TOKEN", "rg TOKEN .", "grep -rn --include=*.go x .", "grep x a", "sed -n 1p a", "wc -l < a", "jq . a.json", "diff a.go b.go", "make x", "go test ./...", "cd x && cat y", "cd .. && git status", "cd " + project + "; cat x", "cd " + project + "; git status", "cd " + project + " || cat x", "cat ./x", "cat *.md", "awk '{print}' x"} {
+			assert.NotEqual(t, policy.Allow, p.Check(at(c)).Effect, c)
+			_, changed := p.Harden(at(c))
+			assert.False(t, changed, c)
+			assert.Empty(t, p.Remember(at(c)), c)
+		}
+		for _, c := range []string{"ls", "ls -la src", "pwd", "echo x", "cat " + project + "/README.md", "git -C " + project + " status", "cd " + project + " && git status && cat README.md", "cd " + project + "/src && cat main.go", "ls | head -n 5", "ps -ef | grep node", "rg x " + project + "/src", "find . -name x", "date", "echo x | cut -d , -f 1"} {
+			v := p.Check(at(c))
+			assert.Equal(t, policy.Allow, v.Effect, "%s: %s", c, v.Why)
+		}
+	}
+	for _, raw := range []string{`{"command":"cat x","sessionId":7}`, `{"command":"cat x","sessionId":"a","workdir":"` + project + `"}`} {
+		assert.Equal(t, policy.Ask, p.Check(policy.Call{ToolName: "bash", Input: []byte(raw), Cwd: project, Project: project, Home: home}).Effect, raw)
+	}
+	assert.Equal(t, policy.Allow, p.Check(call(t, "bash", map[string]string{"command": "cat x", "sessionId": ""})).Effect)
+}
+
+// A filter of the Grep tool makes ripgrep search hidden and ignored files that match it.
+func TestFiltersOfSearchesThatMatchSecretsAsk(t *testing.T) {
+	p := preset(t, policy.PresetReaders)
+	for _, glob := range []string{"*", "**", "**/*", "*.json", "*.{json,go}", "*.yml", "*.toml", "src/**", ".*", "*rc", "*.e*", "[a-z.]*", "?env", "config*"} {
+		for _, key := range []string{"glob", "include", "include_pattern", "includePattern"} {
+			assert.Equal(t, policy.Ask, p.Check(call(t, "Grep", map[string]string{"pattern": "x", key: glob})).Effect, "%s %s", key, glob)
+		}
+	}
+	for _, glob := range []string{"*.go", "**/*.{ts,tsx}", "src/**/*_test.py", "*.md", "*.{go,rs}", "!*.json"} {
+		assert.Equal(t, policy.Allow, p.Check(call(t, "Grep", map[string]string{"pattern": "x", "glob": glob})).Effect, glob)
+	}
+	for _, kind := range []string{"json", "all", "yaml", "config", "sh", "toml", "nosuchtype"} {
+		assert.Equal(t, policy.Ask, p.Check(call(t, "Grep", map[string]string{"pattern": "x", "type": kind})).Effect, kind)
+		for _, c := range []string{"rg -t" + kind + " T", "rg -t " + kind + " T", "rg --type=" + kind + " T", "rg --type " + kind + " T", "rg -tgo -t" + kind + " T", "rg -ni -t" + kind + " T"} {
+			assert.NotEqual(t, policy.Allow, p.Check(bash(t, c)).Effect, c)
+		}
+	}
+	for _, kind := range []string{"go", "py", "rust", "js", "ts", "md"} {
+		assert.Equal(t, policy.Allow, p.Check(call(t, "Grep", map[string]string{"pattern": "x", "type": kind})).Effect, kind)
+		assert.Equal(t, policy.Allow, p.Check(bash(t, "rg -t"+kind+" T")).Effect, kind)
+	}
+	for _, c := range []string{"rg -tjson -l T", "rg -Tjson T", "rg --type-not json T", "rg -tjson --files"} {
+		assert.Equal(t, policy.Allow, p.Check(bash(t, c)).Effect, c)
+	}
+	for _, c := range []string{"grep -r TOKEN next.js", "grep -rn TOKEN socket.io", "grep -R TOKEN three.js", "grep -r TOKEN a.go b.js", "grep --recursive TOKEN x.md", "grep -rh '' chart.js"} {
+		assert.NotEqual(t, policy.Allow, p.Check(bash(t, c)).Effect, c)
 	}
 }

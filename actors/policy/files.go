@@ -7,6 +7,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
@@ -39,12 +40,15 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 				if k == "pattern" && pathname.IsAbs(pathname.Slashes(s)) {
 					s, _ = path.Split(pathname.Slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
-				} else if p := spelledOut(s); p != "" && ev.pol.shell.Secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.shell.Secrets.MayPass(s, false) {
+				} else if p := spelledOut(s); p != "" && s[0] != '!' && ev.pol.shell.Secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.shell.Secrets.MayPass(s) {
 					paths = append(paths, s)
 					ev.askAboutSecret(s)
 				}
 			}
 		}
+	}
+	if kind, ok := in.Text("type"); ev.tool.Name == "Grep" && in["type"] != nil && (!ok || kind != "" && !secrets.SourceType(kind)) {
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches hidden files of a type that may hold secrets"
 	}
 	if ev.unknownField(in); !known && len(in) > 0 && ev.tool.Kind == tools.File {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its path is not known"

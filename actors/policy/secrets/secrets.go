@@ -85,6 +85,19 @@ var sourceExtensions = map[string]bool{
 // SourceExtension reports whether ext is an extension of source code or similar text.
 func SourceExtension(ext string) bool { return sourceExtensions[ext] }
 
+// sourceTypes are types of files, as ripgrep names them, whose hidden files contain no secrets.
+// With -t, ripgrep also searches the hidden files of a type.
+var sourceTypes = func() map[string]bool {
+	types := map[string]bool{}
+	for name := range strings.FieldsSeq("asm c clojure cpp cs csharp css cython d dart elixir elm erlang fortran fsharp go graphql h haskell html java js julia kotlin less lua markdown md ml nim objc objcpp ocaml php proto protobuf py python r rst ruby rust sass scala svelte swift tex ts typescript vue zig") {
+		types[name] = true
+	}
+	return types
+}()
+
+// SourceType reports whether a search of the hidden files of this type shows no secrets.
+func SourceType(name string) bool { return sourceTypes[name] }
+
 // SourceGlob reports whether the last part of a pattern is *.EXT, and EXT is an extension of
 // source code or similar text.
 func SourceGlob(p string) bool {
@@ -169,23 +182,22 @@ func (n *Names) listed(t string, dots bool) bool {
 }
 
 // MayPass reports whether a search with this filter may include files that contain secrets.
-// filter may consist of several filters with spaces between them. If the parameter every is
-// false, file names such as * and *.go count as harmless; the directories that a filter spells
-// out always count.
-func (n *Names) MayPass(filter string, every bool) bool {
+// filter may consist of several filters with spaces between them. Such a search also includes
+// hidden files that match the filter.
+func (n *Names) MayPass(filter string) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
 		all := alternatives(one)
 		if len(all) == 0 {
 			return true
 		}
 		for _, alt := range all {
+			if strings.HasPrefix(alt, "!") {
+				continue // excludes files
+			}
 			segs := strings.Split(alt, "/")
 			name := segs[len(segs)-1]
 			segs = slices.DeleteFunc(segs[:len(segs)-1], func(s string) bool { return strings.Trim(s, "*") == "" })
-			if every || !SourceGlob(name) && strings.Trim(name, "*") != "" {
-				segs = append(segs, name)
-			}
-			if len(segs) > 0 && n.MayBe(strings.Join(segs, "/"), &pathname.Location{}, true) {
+			if n.MayBe(strings.Join(append(segs, name), "/"), &pathname.Location{}, true) {
 				return true
 			}
 		}

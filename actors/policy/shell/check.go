@@ -58,7 +58,18 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	if w := line.firstSecret(checked, c.Text); w != nil {
 		return line.namesWhat(*w), true
 	}
+	if line.Lost && !c.Text && !line.NamesOnly && slices.ContainsFunc(a.Paths(), isRelative) {
+		return unknownDirectory, false
+	}
 	return "", false
+}
+
+// unknownDirectory is the reason to ask about a relative path if the command may run in any
+// directory.
+const unknownDirectory = "names a file in a directory that nod does not know: write its full path"
+
+func isRelative(w word.Word) bool {
+	return w.Text != "-" && !w.Tilde && !pathname.IsAbs(pathname.Slashes(w.Text))
 }
 
 // unknownNumber is the reason to ask about a word such as .m$?, in which the number may be a
@@ -200,6 +211,9 @@ func (line *Line) secretIn(t string, dots bool) bool {
 // SearchesPrivate reports whether a search of these paths, or of the current directory if
 // paths is empty, includes a home directory or a directory with known secrets.
 func (line *Line) SearchesPrivate(paths []word.Word) bool {
+	if line.Lost && (len(paths) == 0 || slices.ContainsFunc(paths, isRelative)) {
+		return true
+	}
 	if len(paths) == 0 {
 		return line.reader.Secrets.MayLieBelow(".", &line.Location)
 	}
@@ -209,7 +223,7 @@ func (line *Line) SearchesPrivate(paths []word.Word) bool {
 // SecretFilter reports whether a search with this file name filter may include files that
 // contain secrets.
 func (line *Line) SecretFilter(filter string) bool {
-	return line.reader.Secrets.MayPass(filter, true)
+	return line.reader.Secrets.MayPass(filter)
 }
 
 // changeDir follows a cd command. The cd may fail, so from then on the line may run in the old

@@ -295,14 +295,16 @@ func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 // walkChain checks chain, the statements that cdChain has returned for a line. The first is cd
 // DIR. All later statements run only in DIR, because they do not run if cd fails.
 func (line *Line) walkChain(chain []*syntax.Stmt) {
-	was := line.Dirs
+	was, lost := line.Dirs, line.Lost
 	line.stmt(chain[0])
 	if to := line.Dirs[min(len(was), len(line.Dirs)):]; len(was) > 0 && len(to) > 0 {
 		line.moveTo(slices.Clone(to))
 	} else {
 		was = nil
 	}
+	line.Lost = lost && len(line.Dirs) == 0
 	line.list(chain[1:])
+	line.Lost = lost
 	if was != nil {
 		for _, d := range line.Dirs {
 			if !slices.Contains(was, d) {

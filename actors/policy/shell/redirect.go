@@ -44,6 +44,9 @@ func (line *Line) redirect(r *syntax.Redirect) {
 		if n != "" && n != "0" || w.Glob || w.Tilde {
 			line.Refuse("reads from " + w.Text)
 		}
+		if line.Lost && isRelative(w) {
+			line.Refuse(unknownDirectory)
+		}
 		line.inputFiles = append(line.inputFiles, w)
 	default:
 		line.Refuse("redirects by " + r.Op.String())
