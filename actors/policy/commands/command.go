@@ -63,13 +63,16 @@ type Command struct {
 	target      bool   // of a runner: the word after its name, such as build in "make build", is its target; a remembered answer stores it too
 	manyTargets bool   // of a runner: every operand is a target; a remembered answer for one target covers no command with a second one
 	chooser     string // if manyTargets is set: the flag whose value, in the next word, is not a target
+	outputs     string // flags whose value is a file to write, in a list of runnerFlags
+	plain       string // flags whose value must be a plain name, in a list of runnerFlags
+	behind      string // the list of the flags after the word --, in a list of runnerFlags
 	oneDash     bool   // long flags begin with one dash instead of two
 	Wraps       bool   // the words after the name are a command, which it runs
 	Interprets  bool   // one of the words may be a command line, which it runs
 	inline      string // the flag whose value is code that the command runs
 	runsAny     bool   // a flag or a subcommand can run any other program
 
-	longs map[string]byte // the flags listed in the field long, by name; the value is 0, '=' or ':'
+	longs map[string]byte // the flags listed in the field long, by name; the value is 0, '=', ':' or '!'
 }
 
 // unlimited means that a command takes any number of operands.
@@ -158,19 +161,16 @@ func RunnerWords(argv []string) int {
 			return n + 1 // the first word is rtk, which runs the runner and shortens its output
 		}
 	}
-	for n := min(3, len(argv)); n > 0; n-- {
-		name := strings.Join(argv[:n], " ")
-		switch c := Entry(name); {
-		case !c.runner || strings.Count(name, " ") != n-1: // no runner, or an argument contains a space: the argument "go test" is not the command go test
-		case !c.target:
-			return n
-		case len(argv) == n || !word.Plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):
-			return 0
-		default:
-			return n + 1
-		}
+	switch c, n := runnerOf(argv); {
+	case c == nil:
+		return 0
+	case !c.target:
+		return n
+	case len(argv) == n || !word.Plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):
+		return 0
+	default:
+		return n + 1
 	}
-	return 0
 }
 
 // compile fills in the field longs of each entry of t, and returns t.
@@ -179,7 +179,7 @@ func compile(t map[string]*Command) map[string]*Command {
 		c.longs = map[string]byte{}
 		for name := range strings.FieldsSeq(c.long) {
 			kind := byte(0)
-			if last := name[len(name)-1]; last == '=' || last == ':' {
+			if last := name[len(name)-1]; strings.IndexByte("=:!", last) >= 0 {
 				name, kind = name[:len(name)-1], last
 			}
 			c.longs[name] = kind

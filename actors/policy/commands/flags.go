@@ -66,8 +66,8 @@ func (c *Command) parse(name string, words []word.Word) (Args, string) {
 			a.addFlag("#", t[1:], false)
 		case t[0] == '+':
 			a.operands = append(a.operands, w)
-		case strings.HasPrefix(t, "--"):
-			used, why := c.longFlag(&a, t[2:], words[i+1:])
+		case strings.HasPrefix(t, "--"), c.oneDash:
+			used, why := c.longFlag(&a, strings.TrimPrefix(t[1:], "-"), words[i+1:])
 			if why != "" {
 				return a, why
 			}
@@ -128,7 +128,10 @@ func (c *Command) longFlag(a *Args, t string, rest []word.Word) (int, string) {
 		return 0, "--" + name + " is not a flag known to be harmless"
 	case eq && kind == 0:
 		return 0, "--" + name + " takes no value"
-	case !eq && kind == ':':
+	case !eq && kind == '!' && len(rest) > 0:
+		a.addFlag(name, rest[0].Text, true)
+		return 1, ""
+	case !eq && (kind == ':' || kind == '!'):
 		v, why := nextValue("--"+name, rest)
 		a.addFlag(name, v, true)
 		return 1, why
