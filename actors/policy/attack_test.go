@@ -79,7 +79,7 @@ func attacks() map[string][]string {
 func reads() []string {
 	return []string{
 		`rg x .github`, `rg x src/library`, `rg x etc`, `rg x .`, `rg x src docs`, `rg x /usr/include/linux`, `cd src && rg x`, `rg x ` + home + `/other/src`, `cat *.txt`, `grep x ./*.txt`,
-		`cat a@{1}`, `diff -x .git a.md b.md`, `grep --label=.env x a`, `grep -rn --include '*.go' x .`, `grep -rn x ./*.go`, `grep -rnz x a.go`, `rg -g '!*.go' TOKEN`, `rg -l '' --hidden .`, `rg -c . --hidden`, `rg --count-matches -uu .`,
+		`cat a@{1}`, `diff -x .git a.md b.md`, `grep --label=.env x a`, `grep -rn --include '*.go' x .`, `grep -n x ./*.go`, `grep -nz x a.go`, `rg -g '!*.go' TOKEN`, `rg -l '' --hidden .`, `rg -c . --hidden`, `rg --count-matches -uu .`,
 		`rg --sort path x`, `rg -T go x`, `rg '' -0`, `rg -j4 x`, `rg --engine pcre2 x`, `rg -P '(?{})' x`, `sed 's/a/b/;s/c/d/' y`, `sed '1~2d' y`, `sed "s/a/b/" y`, `sed s/a/b/ y`, `sed -n 5q y`, `sed '5!d' y`, `sed -z 's/\n/w x/g' y`,
 		`awk 'NR==1' README.md`, `awk '!/x/' a`, `awk -F, '{print $2}' a b`, `awk -F'"' '{print $2}' a`, `awk -- '{print $1}' a`, `awk '{print "a > b"}' c`, `awk '/a/ || /b/ {print}' c`, `jq '.a' a.json`, `jq -r '.[] | .x' a.json`,
 		`jq -e .a a.json`, `jq '.environment' a.json`, `jq --indent 2 . a`, `jq -s '.' a b`, `jq '@base64d' a`, `jq 'getpath(["a"])' a`, `jq '$__loc__' a`, `jq -n 'now|todate'`, `find . -name .env`, `find . -name '*.pem' -printf '%p'`,

@@ -190,7 +190,7 @@ func (p *Policy) Check(c Call) Verdict {
 	case t.Kind == tools.Shell:
 		ev.evaluateShell(in)
 	case t.Kind == tools.File || t.Kind == tools.Search || t.Kind == tools.Edit:
-		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
+		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(&loc)
 		ev.evaluateFiles(in)
 	default:
 		ev.evaluateOther(in)

@@ -91,7 +91,7 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 		return false
 	}
 	if a.Path == "" {
-		return ev.tool.Kind != tools.Edit
+		return ev.tool.Kind != tools.Edit && !slices.ContainsFunc(t.paths, ev.hiddenOutside)
 	}
 	for _, p := range t.paths {
 		for _, full := range ev.location.Resolve(p) {

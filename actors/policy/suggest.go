@@ -78,11 +78,7 @@ func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 }
 
 func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]schemas.RememberedRule {
-	src, dir, why := in.Command()
-	if dir != "" {
-		loc.Dirs = pathname.Locate(dir, "", "").Dirs
-		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
-	}
+	src, why := p.commandAt(in, &loc)
 	line, _ := p.shell.Read(src, loc)
 	if why != "" || line.Why != "" || line.Comments || loc.Project == "" {
 		return nil

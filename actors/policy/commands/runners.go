@@ -3,7 +3,6 @@ package commands
 import (
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
@@ -24,36 +23,6 @@ func checkGh(_ Secrets, a *Args) string {
 	return ""
 }
 
-// codeFlags are the flags that make a runner run code or a program that need not be part of the
-// project, such as --eval. They include basetemp: pytest deletes the directory that this
-// flag names.
-var codeFlags = wordSet("exec toolexec vettool overlay eval E e c upload-pack receive-pack script-shell node-options init-script I config python-executable plugin load-path override execute execute-print execute-continue basetemp")
-
-// bringsCode reports whether w is one of codeFlags or may be read as one of them. A long flag
-// may be abbreviated. A one-letter flag may be followed by its value, as in -cCODE, and may stand
-// behind other letters, as in -pe. In go commands, a flag such as -ldflags may contain
-// -extld, which sets a program to run.
-func bringsCode(program, w string) bool {
-	name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
-	switch {
-	case program == "go" && (strings.Contains(w, "extld") || strings.Contains(w, "extar")):
-		return true
-	case !strings.HasPrefix(w, "-") || name == "":
-		return false
-	case strings.HasPrefix(w, "--"):
-		for code := range codeFlags {
-			if strings.HasPrefix(code, name) {
-				return true
-			}
-		}
-		return false
-	case Entry(program).oneDash:
-		return codeFlags[name]
-	}
-	letters := strings.IndexFunc(name+"=", func(r rune) bool { return !unicode.IsLetter(r) })
-	return codeFlags[name] || strings.ContainsFunc(name[:letters], func(r rune) bool { return codeFlags[string(r)] })
-}
-
 // addsTarget reports whether rest, the words after the runner command shown, contains a target
 // that the runner would run in addition to the target in shown.
 func addsTarget(shown, rest []string) bool {
@@ -68,23 +37,33 @@ func addsTarget(shown, rest []string) bool {
 }
 
 // Bounded reports whether an answer for the command shown also covers the same command with the
-// words rest after it: these words fit the command's entry, set no variable, add no target and
-// supply no code.
+// words rest after it: these words fit the lists of flags, set no variable, add no target and
+// name no file of further words.
 func Bounded(shown, rest []string) bool {
-	if c := Entry(strings.Join(shown, " ")); c.level == levelApproved {
+	c, words := runnerOf(shown)
+	switch {
+	case c == nil:
+		return false
+	case c.level == levelApproved:
 		if _, why := c.Check(shown[0], word.Literals(rest), nil); why != "" {
 			return false
 		}
+	case !keepsToProject(runnerList(shown[:words]), rest), slices.ContainsFunc(rest, func(w string) bool { return strings.HasPrefix(w, "@") }):
+		return false
 	}
 	return !addsTarget(shown, rest) && !slices.ContainsFunc(rest, func(w string) bool {
-		return bringsCode(shown[0], w) || !strings.HasPrefix(w, "-") && strings.Contains(w, "=")
+		return !strings.HasPrefix(w, "-") && strings.Contains(w, "=")
 	})
 }
 
-func wordSet(names string) map[string]bool {
-	out := map[string]bool{}
-	for n := range strings.FieldsSeq(names) {
-		out[n] = true
+// runnerOf returns the entry of the runner with which argv begins, and the number of words of
+// its name. It returns nil if argv is no runner.
+func runnerOf(argv []string) (*Command, int) {
+	for n := min(3, len(argv)); n > 0; n-- {
+		name := strings.Join(argv[:n], " ")
+		if c := Entry(name); c.runner && strings.Count(name, " ") == n-1 { // the argument "go test" is not the command go test
+			return c, n
+		}
 	}
-	return out
+	return nil, 0
 }

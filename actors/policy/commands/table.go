@@ -72,7 +72,7 @@ func textReaders() map[string]*Command {
 		"egrep":  grepCommand(),
 		"fgrep":  grepCommand(),
 		"rg":     rgCommand(),
-		"sed":    {level: LevelReaders, short: "nErsuz", value: "e", operands: unlimited, Loose: true, script: "e", long: "quiet silent regexp-extended separate unbuffered null-data expression: posix sandbox", check: checkSed, runsAny: true},
+		"sed":    {level: LevelReaders, short: "nErsuz", value: "e", operands: unlimited, Loose: true, script: "e", getopt: true, long: "quiet silent regexp-extended separate unbuffered null-data expression: posix sandbox", check: checkSed, runsAny: true},
 		"awk":    {level: LevelReaders, value: "F", operands: unlimited, Loose: true, script: "-", ordered: true, check: checkAwk, runsAny: true},
 		"jq":     {level: LevelReaders, short: "rcnesSRjaCM", operands: unlimited, Loose: true, script: "-", check: checkJq, long: "raw-output compact-output null-input exit-status slurp sort-keys raw-input join-output ascii-output color-output monochrome-output tab stream seq indent:"},
 	}
@@ -81,15 +81,15 @@ func textReaders() map[string]*Command {
 // fileDescribers returns the commands that describe files.
 func fileDescribers() map[string]*Command {
 	return map[string]*Command{
-		"stat":      {level: LevelReaders, short: "LtxsnFlqr", value: "cf", operands: unlimited, long: "dereference format: printf: terse file-system"},
+		"stat":      {NamesOnly: true, level: LevelReaders, short: "LtxsnFlqr", value: "cf", operands: unlimited, long: "dereference format: printf: terse file-system"},
 		"file":      {level: LevelReaders, short: "bhiLkNr", operands: unlimited, long: "brief mime mime-type mime-encoding dereference no-dereference no-pad raw keep-going"},
-		"du":        {level: LevelReaders, short: "abchHklLmsSx0", value: "dBIt", operands: unlimited, long: "all apparent-size block-size: bytes total dereference max-depth: human-readable inodes si summarize separate-dirs one-file-system threshold: exclude: time=", follows: "L dereference"},
+		"du":        {NamesOnly: true, level: LevelReaders, short: "abchHklLmsSx0", value: "dBIt", operands: unlimited, long: "all apparent-size block-size: bytes total dereference max-depth: human-readable inodes si summarize separate-dirs one-file-system threshold: exclude: time=", follows: "L dereference"},
 		"df":        {level: LevelReaders, short: "ahHiklPTm", value: "Bt", operands: unlimited, long: "all block-size: human-readable si inodes local output= portability total type: print-type"},
 		"basename":  {level: LevelReaders, short: "az", value: "s", operands: unlimited, Text: true, long: "multiple suffix: zero"},
 		"dirname":   {level: LevelReaders, short: "z", operands: unlimited, Text: true, long: "zero"},
-		"realpath":  {level: LevelReaders, short: "eLmPqsz", operands: unlimited, long: "canonicalize-existing canonicalize-missing logical physical quiet strip no-symlinks zero relative-to: relative-base:"},
-		"readlink":  {level: LevelReaders, short: "efmnqsvz", operands: unlimited, long: "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero"},
-		"tree":      {level: LevelReaders, short: "adfilxCAnsShpugDFQNtUrcvJX", value: "LPI", apart: true, operands: unlimited, long: "dirsfirst filesfirst noreport prune gitignore du si inodes filelimit: matchdirs ignore-case", follows: "l"},
+		"realpath":  {NamesOnly: true, level: LevelReaders, short: "eLmPqsz", operands: unlimited, long: "canonicalize-existing canonicalize-missing logical physical quiet strip no-symlinks zero relative-to: relative-base:"},
+		"readlink":  {NamesOnly: true, level: LevelReaders, short: "efmnqsvz", operands: unlimited, long: "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero"},
+		"tree":      {NamesOnly: true, level: LevelReaders, short: "adfilxCAnsShpugDFQNtUrcvJX", value: "LPI", apart: true, operands: unlimited, long: "dirsfirst filesfirst noreport prune gitignore du si inodes filelimit: matchdirs ignore-case", follows: "l"},
 		"md5sum":    {level: LevelReaders, short: "bt", operands: unlimited},
 		"sha1sum":   {level: LevelReaders, short: "bt", operands: unlimited},
 		"sha256sum": {level: LevelReaders, short: "bt", operands: unlimited},
@@ -121,9 +121,9 @@ func machineDescribers() map[string]*Command {
 // shellChecked returns the commands that package shell checks by a grammar of its own.
 func shellChecked() map[string]*Command {
 	return map[string]*Command{
-		"cd":              {level: LevelReaders, Special: true},
-		"test":            {level: LevelReaders, Special: true},
-		"find":            {level: LevelReaders, Special: true, Wraps: true},
+		"cd":              {NamesOnly: true, level: LevelReaders, Special: true},
+		"test":            {NamesOnly: true, level: LevelReaders, Special: true},
+		"find":            {NamesOnly: true, level: LevelReaders, Special: true, Wraps: true},
 		"git":             {level: LevelDesign, Special: true, Harm: changesRepository, runsAny: true},
 		"rtk":             {level: LevelReaders, Special: true, Wraps: true},
 		"workmux":         {level: LevelReaders, Special: true},
@@ -139,7 +139,7 @@ func gitReaders() map[string]*Command {
 		"git status":         {level: LevelDesign, short: "sbvz", tail: "uM", operands: unlimited, long: "short branch show-stash porcelain= long verbose untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
 		"git log":            gitLog(),
 		"git show":           gitLog(),
-		"git diff":           {level: LevelDesign, short: diffShort, value: "UlSGI", tail: diffTail, operands: unlimited, long: diffLong, check: gitDiff, Differ: true},
+		"git diff":           {level: LevelDesign, short: diffShort, value: "lSGI", tail: diffTail, operands: unlimited, long: diffLong, check: gitDiff, Differ: true},
 		"git branch":         {level: LevelDesign, Text: true, short: "arvil", operands: unlimited, check: gitBranch, long: "all remotes verbose list show-current contains= no-contains= merged= no-merged= points-at: sort: format: color= no-color column= no-column abbrev= no-abbrev ignore-case omit-empty", Harm: discardsChanges},
 		"git shortlog":       {level: LevelReaders, short: "nsec", tail: "w", digits: true, operands: unlimited, long: "numbered summary email committer since: after: until: before: author: no-merges merges all group: format:", check: gitFormat},
 		"git reflog show":    gitReflog(),
@@ -317,7 +317,7 @@ func wrappers() map[string]*Command {
 
 func grepCommand() *Command {
 	return &Command{level: LevelReaders, short: "abcEFGhHiIlLnoPqrRsTUvVwxyzZ", value: "ABCem", digits: true,
-		operands: unlimited, Loose: true, script: "e", check: checkGrep, follows: "R dereference-recursive",
+		operands: unlimited, Loose: true, script: "e", getopt: true, check: checkGrep, follows: "R dereference-recursive",
 		long: "extended-regexp fixed-strings basic-regexp perl-regexp regexp: ignore-case no-ignore-case word-regexp line-regexp null-data no-messages invert-match max-count: byte-offset line-number line-buffered with-filename no-filename label: only-matching quiet silent binary-files: text recursive dereference-recursive include: exclude: exclude-dir: files-without-match files-with-matches count initial-tab null before-context: after-context: context: color= colour= unix-byte-offsets"}
 }
 
@@ -330,17 +330,17 @@ func rgCommand() *Command {
 // out: --output writes, --ext-diff and --textconv run programs, --no-index reads outside the
 // repository, -O reads a file.
 const (
-	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified: indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
+	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified= indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
 		"color= no-color color-moved= no-color-moved color-moved-ws: word-diff= word-diff-regex: color-words= no-renames rename-empty no-rename-empty check full-index binary abbrev= break-rewrites= find-renames= find-copies= find-copies-harder irreversible-delete diff-filter: " +
 		"pickaxe-all pickaxe-regex relative= no-relative text ignore-cr-at-eol ignore-space-at-eol ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines: inter-hunk-context: function-context exit-code quiet no-ext-diff no-textconv ignore-submodules= " +
 		"src-prefix: dst-prefix: no-prefix default-prefix line-prefix: output-indicator-new: output-indicator-old: output-indicator-context: ita-invisible-in-index merge-base cached staged base ours theirs combined-all-paths cc"
 	diffShort = "puswbaRWzcm"
-	diffTail  = "MCBXD"
+	diffTail  = "MCBXDU"
 	logLong   = diffLong + " follow no-follow decorate= no-decorate decorate-refs: decorate-refs-exclude: source mailmap no-mailmap use-mailmap full-diff log-size max-count: skip: since: after: until: before: author: committer: grep: all-match invert-grep regexp-ignore-case basic-regexp extended-regexp fixed-strings perl-regexp " +
 		"merges no-merges min-parents: max-parents: first-parent all branches= tags= remotes= glob: exclude: ignore-missing cherry-mark cherry-pick left-only right-only cherry walk-reflogs merge boundary simplify-by-decoration full-history dense sparse simplify-merges ancestry-path= date-order author-date-order topo-order reverse " +
 		"no-walk= do-walk pretty: format: abbrev-commit no-abbrev-commit oneline encoding: expand-tabs= no-expand-tabs notes= no-notes relative-date date: parents children left-right graph no-graph show-linear-break= diff-merges: no-diff-merges dd not remove-empty"
 	logShort = diffShort + "gEFPirt"
-	logValue = "UlSGIn"
+	logValue = "lSGIn"
 )
 
 // gitLog returns an entry for git log and git show, which take the same flags.

@@ -15,11 +15,14 @@ type Location struct {
 	Project       string   // the project's root, as Clean returns it; "" if unknown
 	Main          string   // the directory that the work tree Project belongs to; equal to Project if Project is no such work tree
 	Home          string   // the home directory, as Clean returns it; "" if unknown
-	LeadsToSecret bool     // a directory in Dirs may be part of a secret's path: in ~/.config, gh leads to ~/.config/gh
+	Lost          bool     // the command may run in any directory
+	NamesOnly     bool     // the command prints only names, so hidden files outside the project do not count as secrets
+	LeadsToSecret bool     // a directory in Dirs may be part of a secret's path: in ~/.config, gh leads to ~/.config/gh; or it is outside the project
 }
 
 // Locate returns the location of a call whose working directory is cwd. If project is empty,
-// cwd is used as the project.
+// cwd is used as the project. If only cwd is empty, the call may run in any directory, because
+// an agent's shell can leave the project.
 func Locate(cwd, project, home string) Location {
 	p := Location{Project: Clean(project), Home: Clean(home)}
 	if cwd := Clean(cwd); cwd != "" {
@@ -28,6 +31,7 @@ func Locate(cwd, project, home string) Location {
 			p.Project = cwd
 		}
 	}
+	p.Lost = len(p.Dirs) == 0 && p.Project != ""
 	p.Main = MainTree(p.Project)
 	return p
 }
@@ -148,13 +152,13 @@ func (loc *Location) StandsInProject() bool {
 			return false
 		}
 	}
-	return true // if loc.Dirs is empty, the command runs where the agent started, which counts as in the project
+	return !loc.Lost // if the host names neither a directory nor a project, the command runs where the agent started, which counts as in the project
 }
 
 // StandsAtTop reports whether the command certainly runs in the top directory of the project
 // or of one of its work trees.
 func (loc *Location) StandsAtTop() bool {
-	return !slices.ContainsFunc(loc.Dirs, func(d string) bool {
+	return !loc.Lost && !slices.ContainsFunc(loc.Dirs, func(d string) bool {
 		return d != loc.Project && d != loc.Main && !slices.ContainsFunc(worktreeDirs, func(w string) bool {
 			name, ok := strings.CutPrefix(d, loc.Main+w)
 			return ok && name != "" && !strings.Contains(name, "/")

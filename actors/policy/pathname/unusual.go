@@ -7,6 +7,10 @@ import "strings"
 var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
 	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
 
+// PlainDotName reports whether seg is a hidden name of a project that people edit like any other
+// file. seg must be in lower case.
+func PlainDotName(seg string) bool { return dotNames[seg] }
+
 // NeverRemembered are files that decide which programs run, or that turn a directory into a
 // repository: git reads HEAD, config and hooks in any directory that has them. nod proposes no
 // rule for these files.

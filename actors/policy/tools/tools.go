@@ -90,6 +90,13 @@ var shellFields = map[string]bool{
 	"tty": true, "justification": true, "explanation": true, "initial_wait": true, "mode": true, "sessionId": true,
 }
 
+// KeepsShell reports whether the command runs in a shell that the agent has used before. An
+// earlier command may have changed this shell's directory.
+func (in Input) KeepsShell() bool {
+	id, isText := in.Text("sessionId")
+	return in["sessionId"] != nil && (id != "" || !isText)
+}
+
 // Command returns the text that a shell tool runs, and the directory in which it runs, or ""
 // if the input contains none. If these are unknown, why is the reason.
 func (in Input) Command() (src, dir string, why string) {
