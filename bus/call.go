@@ -27,7 +27,7 @@ type Reply struct {
 	data []byte
 }
 
-// Into decodes the reply, which must be of v's type.
+// Into decodes the reply into v. The reply must be of v's type.
 func (r Reply) Into(v any) error { return schemas.Load(r.data, v) }
 
 // Call sends v to subject and waits for the reply. While there is no reply, or the reply

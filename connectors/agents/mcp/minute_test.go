@@ -40,7 +40,7 @@ func TestAWaitOfMoreThanAMinute(t *testing.T) {
 		heard  *progress
 	}
 	answered := make(chan ended, len(ways()))
-	for _, w := range ways() { // the ways run in goroutines, because the number of parallel subtests may be limited
+	for _, w := range ways() { // each client waits in a goroutine and not in a subtest, because the number of parallel subtests may be limited
 		heard := &progress{}
 		s, o := serve(t, n, mcp.Options{}), heard.options()
 		var c *sdk.ClientSession
