@@ -88,6 +88,8 @@ func heldUpChoices(s *stage) {
 		s.Equal(first.ID, s.last(Ann).ID, "no second message")
 		s.answers(s.looks(Ann, first.ID), schemas.RejectOnce)
 		s.Equal(schemas.Denied, s.decided(p).Outcome)
+		// The carrier removes the choices by an edit of its own, which must not meet the next fault.
+		s.waits("the choices to go", func() bool { return len(s.looks(Ann, first.ID).Choices) == 0 })
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,11 +62,15 @@ func TestAgainstAnIndependentServer(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("no answer came")
 	}
+	history := func() string {
+		post(t, base+"/getUpdatesHistory", map[string]any{"token": token}, &seen)
+		return fmt.Sprint(seen.Result)
+	}
+	w.waits(func() bool { return strings.Contains(history(), "Allowed once · Ann") })
 	ended := w.desk.prompt
 	ended.Decision = &schemas.Decision{Outcome: schemas.Withdrawn}
 	w.NoError(w.carrier.Settle(w.ctx, ref, ended))
-	post(t, base+"/getUpdatesHistory", map[string]any{"token": token}, &seen)
-	w.Contains(fmt.Sprint(seen.Result), "Withdrawn: the agent stopped waiting")
+	w.Contains(history(), "Withdrawn: the agent stopped waiting")
 }
 
 // serveForeign installs and starts another project's test server from npm, and returns its
