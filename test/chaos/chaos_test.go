@@ -58,12 +58,12 @@ var (
 
 // scenarios lists all scenarios.
 var scenarios = []scenario{
-	{"embedded", openEmbedded, soon, func(p place) []fault { return p.(*embedded).crashes() }, 10 * time.Second},
+	{"embedded", openEmbedded, soon, func(p place) []fault { return p.(*embedded).crashes() }, 8 * time.Second},
 	{"mixed", openCluster, near, func(p place) []fault {
 		c := p.(*cluster)
 		all := append(append(c.crashes(), c.stops()...), append(c.splits(), c.stepDowns()...)...)
 		return all
-	}, 22 * time.Second},
+	}, 12 * time.Second},
 	{"calm", openCluster, near, func(place) []fault { return nil }, 0},
 	{"crashes", openCluster, far, func(p place) []fault { return p.(*cluster).crashes() }, 0},
 	{"stops", openCluster, far, func(p place) []fault { return p.(*cluster).stops() }, 0},

@@ -119,10 +119,15 @@ func (n *nodes) stepDowns() (stop func() int64) {
 // leader of the records' stream keeps changing: every decision that a party receives is the
 // stored one, and every asker receives it.
 func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
-	requests := 300
-	if testing.Short() {
+	requests := 150
+	switch {
+	case *rig.Long:
+		requests = 300
+	case testing.Short():
 		requests = 60
-		t.Log("the short form: 60 requests instead of 300; the winners are not checked, since under the race detector the clock may win every race")
+		t.Log("-short: 60 requests; the winners are not checked, since under the race detector the clock may win every race")
+	default:
+		t.Log("150 requests; -long runs 300")
 	}
 	n := newNodes(t)
 	asker := bus.NewAsker(n.conn(1, "_INBOX.agent.ada"), "ada")

@@ -89,14 +89,19 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 	return nil
 }
 
-// 1,000 requests on two engines, each with four answers, a withdrawal and its
-// deadline at nearly the same moment: every party gets the one stored decision.
+// Hundreds of requests on two engines, each with four answers, a withdrawal and its deadline
+// at nearly the same moment: every party gets the one stored decision.
 func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	const sessions = 20
-	requests, atOnce := 1000, 100
-	if testing.Short() {
+	requests, atOnce := 400, 100
+	switch {
+	case *rig.Long:
+		requests = 1000
+	case testing.Short():
 		requests, atOnce = 300, 30
-		t.Log("the short form: 300 requests instead of 1000; the winners are not checked, since under the race detector the clock may win every race")
+		t.Log("-short: 300 requests; the winners are not checked, since under the race detector the clock may win every race")
+	default:
+		t.Log("400 requests; -long runs 1000")
 	}
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")

@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,18 +17,15 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// thousand selects the long form of the test, which takes a minute or two.
-var thousand = flag.Bool("thousand", false, "kill workers amid a thousand prompts, not a few")
-
 // All workers are killed with SIGKILL while they show a thousand prompts. Each prompt is
 // shown once, or twice if a worker died between sending and recording it; the second
 // message then says that it is a repeat. Each request gets exactly one decision.
 func TestKillNineOfAWorker(t *testing.T) {
 	t.Parallel()
 	prompts, kills := 1000, 5
-	if !*thousand {
+	if !*rig.Long {
 		prompts, kills = 150, 2
-		t.Log("the short form: 150 prompts and 2 kills; -thousand runs 1000 and 5")
+		t.Log("150 prompts and 2 kills; -long runs 1000 and 5")
 	}
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.Unlimited()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"strings"
@@ -322,14 +323,17 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	r.Contains(closed.Reason, "too slow")
 }
 
+var long = flag.Bool("long", false, "run the storm of requests in its long form")
+
 // Clients connect and disconnect under many requests and decisions. Each client is sent each
 // request once as pending, and then once as ended.
 func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	t.Parallel()
-	n, clients := 1000, 20
-	if testing.Short() {
-		n, clients = 200, 8
-		t.Log("-short: fewer requests and clients")
+	n, clients := 200, 8
+	if *long {
+		n, clients = 1000, 20
+	} else {
+		t.Log("200 requests and 8 clients; -long runs 1000 and 20")
 	}
 	r := start(t)
 	session := r.login("ann")

@@ -16,6 +16,9 @@ import (
 // Binary is the path of the nod program that MainWithNod built.
 var Binary string
 
+// Long is set by the flag -long: the storms run in their long form, as in .ci/run.
+var Long = flag.Bool("long", false, "run the storms in their long form")
+
 // Main runs a package's tests, up to eight parallel ones at a time.
 func Main(m *testing.M) {
 	flag.Parse()
