@@ -42,7 +42,7 @@ func TestRules(t *testing.T) {
 			[]policy.Call{bash(t, "npm test; rm -rf ~"), bash(t, "npm test > x")}},
 		{"Bash(npm run test:*)", []policy.Call{bash(t, "npm run test"), bash(t, "npm run test -- --watch")}, []policy.Call{bash(t, "npm run testx"), bash(t, "npm run")},
 			[]policy.Call{bash(t, "X=1 npm run test"), bash(t, "npm run test && rm x"), bash(t, "sudo npm run test"), bash(t, "if true; then npm run test; fi"), bash(t, "npm run test $X"), bash(t, "bash -c 'npm run test'"), bash(t, "/usr/bin/npm run test"), bash(t, "npm run test *")}},
-		{"Bash(git log:*)", []policy.Call{bash(t, "git log --oneline -5"), bash(t, "git log -O.order"), bash(t, "git log -p -- --stat")}, nil, []policy.Call{bash(t, "git log --output=x"), bash(t, "git log --show-signature"), bash(t, "git log --remerge-diff")}},
+		{"Bash(git log:*)", []policy.Call{bash(t, "git log --bisect"), bash(t, "git log -O.order"), bash(t, "git log --reflog -- --stat")}, nil, []policy.Call{bash(t, "git log --output=x"), bash(t, "git log --show-signature"), bash(t, "git log --remerge-diff")}},
 		{"Bash(git log * -p)", []policy.Call{bash(t, "git log -O.order -p")}, nil, []policy.Call{bash(t, "git log --output=x -p")}},
 		{"Bash(git log --output=x:*)", []policy.Call{bash(t, "git log --output=x -p")}, nil, []policy.Call{bash(t, "git log --output=x --output=y")}},
 		{"Bash(git push *)", []policy.Call{bash(t, "git push"), bash(t, "git push origin main")}, []policy.Call{bash(t, "git pushx")}, nil},
