@@ -87,7 +87,7 @@ func (e Explanation) String() string {
 
 // locate returns the directories that give the call's paths a meaning.
 func (p *Policy) locate(c *Call) pathname.Location {
-	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
+	loc := c.location()
 	loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(&loc)
 	return loc
 }

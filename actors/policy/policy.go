@@ -46,6 +46,9 @@ type Call struct {
 	Host    string
 	Project string // the project's root; if empty, Cwd is used
 	Home    string // the directory that ~ stands for
+	// Tops are the directories of the project in which git uses the project's own repository:
+	// the top of the project and of its work trees. If nil, they are judged by their names.
+	Tops []string
 }
 
 // CallOf returns the call that an agent's request is about.
@@ -58,6 +61,13 @@ func CallOf(agent string, r *schemas.Request) Call {
 		ToolName: r.ToolName, ActionType: r.ActionType, Input: r.ActionDetails, Cwd: where.Cwd,
 		Agent: agent, Host: r.Host, Project: r.Project,
 	}
+}
+
+// location returns the directories that give the call's paths a meaning.
+func (c *Call) location() pathname.Location {
+	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
+	loc.SetTops(c.Tops)
+	return loc
 }
 
 // Default is the Rule of a verdict that comes neither from a rule of the user nor from a
@@ -140,7 +150,8 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 // working directory, and the directories that its command line changes to. Unknown
 // directories are left out.
 func (p *Policy) Dirs(c Call) []string {
-	dirs := pathname.Locate(c.Cwd, c.Project, c.Home).Dirs
+	loc := c.location()
+	dirs := loc.Dirs
 	if c.Project != "" {
 		dirs = append(dirs, c.Project)
 	}
@@ -176,7 +187,7 @@ func (p *Policy) Guard(paths ...string) (*Policy, error) {
 
 // Check returns the verdict on a call.
 func (p *Policy) Check(c Call) Verdict {
-	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
+	loc := c.location()
 	t := tools.Named(c.ToolName)
 	ev := evaluation{pol: p, call: &c, location: &loc, tool: t}
 	in, err := tools.ReadInput(c.Input)

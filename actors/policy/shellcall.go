@@ -137,7 +137,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 		}
 		argv[i] = w.Text
 	}
-	if r := ev.firstRule(allowRules, true, func(r *rules.Rule) bool { return r.CoversArgv(argv, true) }); r != nil {
+	if r := ev.firstRule(allowRules, true, func(r *rules.Rule) bool { return r.CoversArgv(argv, true, &ev.line.Location) }); r != nil {
 		return "allow " + r.Text
 	}
 	if p.HasInput {

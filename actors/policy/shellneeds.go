@@ -43,7 +43,7 @@ func (p *Policy) callLine(c *Call) (line *shell.Line, why string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
+	loc := c.location()
 	src, why := p.commandAt(in, &loc)
 	line, _ = p.shell.Read(src, loc)
 	return line, why

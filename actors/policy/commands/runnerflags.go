@@ -26,7 +26,8 @@ func runnerFlags() map[string]*Command {
 		"rubocop":       {short: "aAlPD", value: "f", long: "autocorrect autocorrect-all auto-correct format: lint only: except: parallel no-parallel display-cop-names fail-level: color no-color", plain: "f format"},
 		"cargo":         {short: "vq", value: "Fpj", long: "release lib bins bin: test: tests example: examples bench: benches all-targets all workspace package: exclude: features: all-features no-default-features profile: jobs: keep-going no-run no-fail-fast doc verbose quiet color: message-format: locked offline frozen ignore-rust-version no-deps document-private-items check", behind: "cargo --"},
 		"cargo --":      {short: "q", value: "WADF", long: "nocapture no-capture show-output exact ignored include-ignored skip: list test-threads: color: quiet"},
-		"cmake":         {short: "v", value: "j", long: "parallel: config: clean-first verbose", behind: "make"},
+		"cmake":         {short: "v", value: "j", long: "parallel: config: clean-first verbose", behind: "cmake --"},
+		"cmake --":      {short: "ksnBiw", tail: "j", long: "silent keep-going jobs= dry-run", check: checkNoTarget},
 		"ctest":         {short: "VNQ", value: "jREL", long: "output-on-failure rerun-failed timeout: repeat: progress stop-on-failure schedule-random no-tests= verbose extra-verbose quiet parallel: tests-regex: exclude-regex: label-regex: test-dir:"},
 		"dart":          {value: "rnN", long: "reporter: name: plain-name: no-pub fatal-infos fatal-warnings no-fatal-infos no-fatal-warnings set-exit-if-changed coverage= tags: exclude-tags: concurrency: run-skipped release debug profile", plain: "r reporter"},
 		"dotnet":        {oneDash: true, long: "c: v: f: configuration: verbosity: filter: framework: no-restore no-build nologo"},
@@ -66,6 +67,14 @@ func runnerFlags() map[string]*Command {
 }
 
 const jestFlags = "ci coverage= bail= verbose= silent= watch= watchAll= run runInBand onlyChanged findRelatedTests testNamePattern: testPathPattern: testPathPatterns: maxWorkers: passWithNoTests passWithNoTests= detectOpenHandles forceExit no-cache colors color no-color no-coverage updateSnapshot update shard: listTests json testTimeout: expand changed= no-watch reporter: retry: browser= no-file-parallelism logHeapUsage"
+
+// checkNoTarget refuses every operand but a number, which may belong to -j.
+func checkNoTarget(_ Secrets, a *Args) string {
+	if slices.ContainsFunc(a.operands, func(o word.Word) bool { return !IsCount("-" + o.Text) }) {
+		return "adds a target"
+	}
+	return ""
+}
 
 // goFlags returns the flags of a go command: those given, and those that build commands share.
 func goFlags(own string) *Command {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
@@ -36,13 +37,15 @@ func addsTarget(shown, rest []string) bool {
 	return false
 }
 
-// Bounded reports whether an answer for the command shown also covers the same command with the
-// words rest after it: these words fit the lists of flags, set no variable, add no target and
-// name no file of further words.
-func Bounded(shown, rest []string) bool {
+// Bounded reports whether an answer or a rule for the command shown also covers the same command
+// with the words rest after it: each of these words keeps to the project, and none adds a target.
+func Bounded(shown, rest []string, loc *pathname.Location) bool {
+	if shown[0] == "rtk" && len(shown) > 1 {
+		shown = shown[1:]
+	}
 	c, words := runnerOf(shown)
 	switch {
-	case c == nil:
+	case c == nil || addsTarget(shown, rest):
 		return false
 	case c.level == levelApproved:
 		if _, why := c.Check(shown[0], word.Literals(rest), nil); why != "" {
@@ -51,9 +54,37 @@ func Bounded(shown, rest []string) bool {
 	case !keepsToProject(runnerList(shown[:words]), rest), slices.ContainsFunc(rest, func(w string) bool { return strings.HasPrefix(w, "@") }):
 		return false
 	}
-	return !addsTarget(shown, rest) && !slices.ContainsFunc(rest, func(w string) bool {
-		return !strings.HasPrefix(w, "-") && strings.Contains(w, "=")
+	return !slices.ContainsFunc(rest, func(w string) bool {
+		return !strings.HasPrefix(w, "-") && strings.Contains(w, "=") || leadsOut(w, loc)
 	})
+}
+
+// leadsOut reports whether the word w names a path outside the project, or a file that decides
+// which programs run, such as a hook.
+func leadsOut(w string, loc *pathname.Location) bool {
+	flag := strings.HasPrefix(w, "-")
+	parts := pathname.Pieces(w)
+	if flag && len(w) > 2 && w[1] != '-' {
+		parts = append(parts, w[2:]) // the value follows the letter directly, as in -C/DIR
+	}
+	return slices.ContainsFunc(parts, func(p string) bool {
+		out := pathname.IsAbs(pathname.Slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+pathname.Slashes(p)+"/", "/../")
+		return out && p != "/dev/null" && !loc.InProject(p) || slices.ContainsFunc(pathname.Split(nil, p), func(seg string) bool {
+			return len(seg) > 1 && seg[0] == '.' && pathname.NeverRemembered.Has(seg, true)
+		})
+	})
+}
+
+// RunnerName returns the number of first words of argv that name a runner, and 0 if argv is no
+// runner.
+func RunnerName(argv []string) int {
+	if len(argv) > 1 && argv[0] == "rtk" {
+		if n := RunnerName(argv[1:]); n > 0 {
+			return n + 1
+		}
+	}
+	_, n := runnerOf(argv)
+	return n
 }
 
 // runnerOf returns the entry of the runner with which argv begins, and the number of words of

@@ -13,7 +13,8 @@ import (
 type Location struct {
 	Dirs          []string // the directories in which the command may run, as Clean returns them; empty if unknown
 	Project       string   // the project's root, as Clean returns it; "" if unknown
-	Main          string   // the directory that the work tree Project belongs to; equal to Project if Project is no such work tree
+	Main          string   // if Project is a work tree that belongs to another directory, that directory; otherwise Project
+	Tops          []string // the tops of the project and of its work trees, as Clean returns them; nil if unknown
 	Home          string   // the home directory, as Clean returns it; "" if unknown
 	Lost          bool     // the command may run in any directory
 	NamesOnly     bool     // the command prints only names, so hidden files outside the project do not count as secrets
@@ -36,8 +37,19 @@ func Locate(cwd, project, home string) Location {
 	return p
 }
 
-// worktreeDirs are the directories in which tools create further work trees of a project.
-// They are below the project, or beside it; then their names begin with the project's name.
+// SetTops sets Tops to these directories. nil means that they are unknown.
+func (loc *Location) SetTops(dirs []string) {
+	if dirs == nil {
+		return
+	}
+	loc.Tops = make([]string, len(dirs))
+	for i, d := range dirs {
+		loc.Tops[i] = Clean(d)
+	}
+}
+
+// worktreeDirs are the directories in which tools create further work trees of a project:
+// below the project, or beside it with the project's name in front.
 var worktreeDirs = []string{"/.claude/worktrees/", "/.worktrees/", "__worktrees/", ".worktrees/"}
 
 // MainTree returns the project to which the work tree dir belongs, judged only by dir's name.
@@ -54,7 +66,7 @@ func MainTree(dir string) string {
 // InTree reports whether the clean path p is in the project or in one of the project's work
 // trees.
 func (loc *Location) InTree(p string) bool {
-	return Within(p, loc.Project) || Within(MainTree(p), loc.Main)
+	return Within(p, loc.Project) || Within(MainTree(p), loc.Main) || slices.ContainsFunc(loc.Tops, func(top string) bool { return Within(p, top) })
 }
 
 // Relative returns the clean path p without the leading path of the project or, if p is in a
@@ -159,6 +171,9 @@ func (loc *Location) StandsInProject() bool {
 // or of one of its work trees.
 func (loc *Location) StandsAtTop() bool {
 	return !loc.Lost && !slices.ContainsFunc(loc.Dirs, func(d string) bool {
+		if loc.Tops != nil {
+			return !slices.Contains(loc.Tops, d)
+		}
 		return d != loc.Project && d != loc.Main && !slices.ContainsFunc(worktreeDirs, func(w string) bool {
 			name, ok := strings.CutPrefix(d, loc.Main+w)
 			return ok && name != "" && !strings.Contains(name, "/")

@@ -46,7 +46,8 @@ type Call struct {
 	ToolName   string
 	Action     schemas.ActionType
 	Input      json.RawMessage // a JSON object, exactly as the host sent it
-	Cwd        string
+	Cwd        string          // the directory in which the call runs; empty if unknown
+	Project    string          // the session's directory, if it is not Cwd or Cwd is unknown
 
 	// Transcript is the path of the host's own log of the session; may be empty.
 	Transcript string

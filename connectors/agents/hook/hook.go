@@ -41,8 +41,7 @@ type Options struct {
 	// defaults to the last element of the working directory.
 	Host, User, SessionLabel string
 	// Project is the full path of the project that the host was started in. If it
-	// is empty, the project is the working directory of each call, which an agent can
-	// change.
+	// is empty, the dialect finds the project.
 	Project string
 	// DeferAfter is how long the hook waits for a decision; zero means without limit. After
 	// that time, in an Alone turn (see Turn), the hook tells the host to end its run and
