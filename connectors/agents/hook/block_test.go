@@ -79,7 +79,7 @@ func TestAKilledOrMissingHookBlocks(t *testing.T) {
 	}
 }
 
-// Installing updates a hook of an earlier version, whose command does not end with orBlock,
+// Installing updates a hook of an earlier version, whose command has neither byShell nor orBlock,
 // and uninstalling removes it.
 func TestInstallUpdatesAHookOfAnEarlierVersion(t *testing.T) {
 	for _, host := range hook.Hosts() {
@@ -87,7 +87,7 @@ func TestInstallUpdatesAHookOfAnEarlierVersion(t *testing.T) {
 		installedFor(t, host, path, hook.InstallOptions{Strict: true})
 		now := contents(t, path)
 		require.Contains(t, now, orBlock)
-		old := strings.ReplaceAll(now, orBlock, "")
+		old := strings.NewReplacer(byShell, "", orBlock, "").Replace(now)
 		require.NoError(t, os.WriteFile(path, []byte(old), 0o600))
 		assert.True(t, installedFor(t, host, path, hook.InstallOptions{}).Changed())
 		assert.Equal(t, now, contents(t, path), host.Name)

@@ -22,10 +22,10 @@ type Installed struct {
 	Group, Index int
 }
 
-// Program returns the first word of the hook's command, the program that it runs. It is
-// empty if the command does not begin with a plain or single-quoted word.
+// Program returns the program that the hook's command runs: its first word, or the word
+// after byShell. It is empty if this word is neither plain nor single-quoted.
 func (i Installed) Program() string {
-	word := firstWord.FindString(strings.TrimSpace(i.Command))
+	word := firstWord.FindString(strings.TrimPrefix(strings.TrimSpace(i.Command), byShell))
 	if inner, quoted := strings.CutPrefix(word, "'"); quoted {
 		return strings.ReplaceAll(strings.TrimSuffix(inner, "'"), `'\''`, "'")
 	}

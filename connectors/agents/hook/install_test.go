@@ -120,7 +120,7 @@ func TestInstallIntoFiles(t *testing.T) {
                 "hooks": [
                     {
                         "type": "command",
-                        "command": "`+nodCommand+orBlock+`",
+                        "command": "`+byShell+nodCommand+orBlock+`",
                         "timeout": 86400
                     }
                 ]
