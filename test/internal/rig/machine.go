@@ -36,7 +36,7 @@ func NewMachine(t *testing.T) *Machine {
 // Command returns a nod command with the machine's environment, without starting it.
 func (m *Machine) Command(args ...string) *exec.Cmd {
 	c := exec.Command(m.Nod, args...)
-	c.Env = append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=")
+	c.Env = append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=", "TZ=UTC")
 	return c
 }
 
@@ -78,7 +78,8 @@ func Ask(session, id string) []string {
 	return []string{"ask", "--session", session, "--id", id, "--tool", "Frobnicate", "--input", `{"n":1}`, "--json"}
 }
 
-// Pending waits for a session's pending request, and returns its id.
+// Pending waits for a pending request of a session, or of any session if session is empty, and
+// returns its id.
 func (m *Machine) Pending(session string) (id string) {
 	require.Eventually(m.T, func() bool {
 		stdout, _, _ := m.Run("pending", "--json")
@@ -90,7 +91,7 @@ func (m *Machine) Pending(session string) (id string) {
 			return false
 		}
 		for _, p := range all {
-			if p.SessionID == session {
+			if p.SessionID == session || session == "" {
 				id = p.PendingID
 			}
 		}
