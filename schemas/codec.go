@@ -92,7 +92,7 @@ func (n *noun) decode(data []byte, v any) error {
 		return err
 	}
 	if err := schema.Validate(tree); err != nil {
-		return describe(err)
+		return describe(err, schema)
 	}
 	if unmarshalled != nil {
 		return describeUnmarshal(unmarshalled)

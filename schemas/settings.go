@@ -9,6 +9,7 @@ import (
 // Settings is the content of settings.json. A file that does not match its JSON Schema is
 // refused as a whole, and the settings in force stay.
 type Settings struct {
+	Schema      string      `json:"$schema,omitempty"` // for editors; nod does not read it
 	Permissions Permissions `json:"permissions,omitzero"`
 	// Policies are additional layers of rules for certain agents, projects or hosts.
 	Policies []PolicyLayer `json:"policies,omitempty"`

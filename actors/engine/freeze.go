@@ -148,6 +148,9 @@ func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (s
 	f, revision, err := bus.Change(ctx, e.store.Settings, frozenKey, func(f *schemas.FreezeState, _ bool) (bus.Edit, error) {
 		f.Type = schemas.TypeFreezeState
 		before := len(f.Freezes)
+		if i := slices.IndexFunc(f.Freezes, same); i >= 0 && !thaw {
+			z.Reason = cmp.Or(z.Reason, f.Freezes[i].Reason) // a freeze without a reason keeps the earlier one
+		}
 		all := thaw && z.Agent == "" && z.SessionID == ""
 		f.Freezes = slices.DeleteFunc(f.Freezes, func(old schemas.Freeze) bool { return all || same(old) })
 		switch {

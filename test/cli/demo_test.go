@@ -44,7 +44,7 @@ func TestTheDemoIsAnsweredFromASecondTerminal(t *testing.T) {
 			}
 			reads("Answer it from a second terminal")
 			reads("rm -rf build")
-			_, stderr, code := m.Run(append(c.answer, m.Pending("demo"))...)
+			_, stderr, code := m.Run(append(c.answer, m.Pending(""))...)
 			require.Zero(t, code, stderr)
 			reads(c.goesOn)
 		})

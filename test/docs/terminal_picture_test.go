@@ -100,6 +100,8 @@ func same(text, id string) string {
 	for _, r := range []struct{ pattern, as string }{
 		{`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`, "2026-02-08 09:30:00"},
 		{`· \d\d:\d\d UTC`, "· 09:30 UTC"},
+		{`\d+ [A-Z][a-z]{2} \d\d:\d\d UTC`, "15 Feb 09:30 UTC"},
+		{`— nod ask · .* · `, "— nod ask · app · "},
 		{`nod revoke [A-Za-z0-9_-]+`, "nod revoke k3v9x2mp"},
 		{`(?m)^(f2bz34kv  )\ds`, "${1}4s"},
 		{`(?m)^(Host +).+`, "${1}devbox"},

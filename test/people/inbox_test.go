@@ -76,10 +76,8 @@ func TestTheInboxInATerminal(t *testing.T) {
 	waiting.Stdout = &out
 	require.NoError(t, waiting.Start())
 	p.Shows("▸ first-re")
-	p.Shows("No Allow: v shows it in full")
 	p.Types("v")
 	p.Shows("In full: first-request")
-	p.Types("Space")
 	p.Shows("Shown whole: y allows exactly this")
 	presses(p, "y", "✅ Allowed once · "+rig.Me(t))
 	require.NoError(t, waiting.Wait())

@@ -86,6 +86,7 @@ func Parse(text string) (Rule, error) {
 }
 
 func (r *Rule) command(s string) error {
+	s = strings.TrimSpace(s) // with a blank after it, :* would be a word that no command has
 	if rest, ok := strings.CutSuffix(s, ":*"); ok {
 		s, r.prefix = rest, true
 	} else if rest, ok := strings.CutSuffix(s, " *"); ok {

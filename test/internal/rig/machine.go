@@ -40,7 +40,7 @@ func NewMachine(t *testing.T) *Machine {
 // Command returns a nod command with the machine's environment, without starting it.
 func (m *Machine) Command(args ...string) *exec.Cmd {
 	c := exec.Command(m.Nod, args...)
-	c.Env = append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=")
+	c.Env = append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=", "TZ=UTC")
 	return c
 }
 
@@ -95,7 +95,8 @@ func (m *Machine) Soon(holds func(ctx context.Context, d *connector.Desk) bool) 
 	require.Eventually(m.T, func() bool { return holds(ctx, desk) }, time.Minute, Tick)
 }
 
-// Pending waits for a session's pending request, and returns its id.
+// Pending waits for a pending request of a session, or of any session if session is empty, and
+// returns its id.
 func (m *Machine) Pending(session string) (id string) {
 	m.T.Helper()
 	m.Soon(func(ctx context.Context, d *connector.Desk) bool {
