@@ -6,10 +6,10 @@ package contain
 
 import (
 	"fmt"
-	"net"
 	"os"
-	"strconv"
 	"time"
+
+	"github.com/nodbus/nod/connectors/agents/contain/egress"
 )
 
 // Level is the kind of containment that a machine supports.
@@ -77,24 +77,11 @@ type Limits struct {
 	Time      time.Duration // after this time the command is killed
 }
 
-// Endpoint is a host and a port. The host is a name or an address, in lower case.
-type Endpoint struct {
-	Host string
-	Port uint16
-}
-
-func (e Endpoint) String() string { return net.JoinHostPort(e.Host, strconv.Itoa(int(e.Port))) }
+// Endpoint is a host and a port that the proxy connects to.
+type Endpoint = egress.Endpoint
 
 // ParseEndpoint reads HOST:PORT.
-func ParseEndpoint(s string) (Endpoint, error) {
-	host, port, err := net.SplitHostPort(s)
-	n, portErr := strconv.ParseUint(port, 10, 16)
-	host = normalHost(host)
-	if err != nil || portErr != nil || n == 0 || host == "" {
-		return Endpoint{}, fmt.Errorf("%q is not HOST:PORT, such as registry.npmjs.org:443", s)
-	}
-	return Endpoint{host, uint16(n)}, nil
-}
+func ParseEndpoint(s string) (Endpoint, error) { return egress.ParseEndpoint(s) }
 
 // Report says what a contained command did.
 type Report struct {
@@ -109,12 +96,8 @@ type Report struct {
 	Elapsed  time.Duration
 }
 
-// RefusedHost is an endpoint that a command tried to reach without a grant.
-type RefusedHost struct {
-	Endpoint Endpoint
-	Times    int
-	Reason   string // why, if the endpoint was granted but its address is not public
-}
+// RefusedHost is an endpoint that a command tried to reach in vain.
+type RefusedHost = egress.Refusal
 
 // MaxChanged is the number of names in Report.Changed.
 const MaxChanged = 200
