@@ -145,7 +145,7 @@ func (e *env) printContained(r contain.Report, limit time.Duration) {
 			strings.Join(asked, ", "), networkTag, strings.Join(asked, " --permission "+networkTag))
 	}
 	if len(r.Undone) > 0 {
-		fmt.Fprintf(e.stderr, "nod: removed what the command made and other programs would obey: %s\n", people.Line(strings.Join(r.Undone, ", ")))
+		fmt.Fprintf(e.stderr, "nod: the command made files that other programs would obey, so nod moved them to %s: %s\n", people.Line(r.UndoneTo), people.Line(strings.Join(r.Undone, ", ")))
 	}
 }
 

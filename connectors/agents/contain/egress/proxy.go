@@ -54,6 +54,9 @@ func New(granted []Endpoint) *Proxy {
 	}
 }
 
+// AllowAddresses replaces Public as the test of an address. Call it before Serve.
+func (p *Proxy) AllowAddresses(test func(netip.Addr) bool) { p.public = test }
+
 // Serve answers the clients of l, until Close.
 func (p *Proxy) Serve(l net.Listener) {
 	if !p.keep(nil, l) {
