@@ -109,7 +109,9 @@ func TestNoActEscapes(t *testing.T) {
 			acts = append(acts, []string{"append", p}, []string{"truncate", p}, []string{"remove", p}, []string{"rename", "main.txt", p}, []string{"link", p, "allowed-" + filepath.Base(p)})
 		}
 		if level == LandlockAlone { // Landlock does not restrict modes, and cannot hide names in a directory that may be listed
-			acts = slices.DeleteFunc(acts, func(a []string) bool { return a[0] == "chmod" && a[1] == "AGENTS.md" || a[0] == "list" && a[1] == ".ssh" })
+			acts = slices.DeleteFunc(acts, func(a []string) bool {
+				return a[0] == "chmod" && a[1] == "AGENTS.md" || a[0] == "list" && a[1] == ".ssh"
+			})
 		}
 		for i, said := range r.acts(acts) {
 			assert.NotEmpty(t, said, "%v succeeded", acts[i])
@@ -248,4 +250,23 @@ func TestADirectoryAsAStreamIsRefused(t *testing.T) {
 	res := r.finish(cmd, file)
 	assert.Equal(t, CodeRefused, res.code)
 	assert.Contains(t, res.err, "a standard stream is a directory")
+}
+
+// A command of a session could leave a link in /tmp for the next one, whose file system is built
+// while the outer one is still there.
+func TestALinkInTmpDoesNotLeadOutside(t *testing.T) {
+	r := newRig(t)
+	r.change = func(o *order) { o.Spec.Scratch = r.top + "/scratch" }
+	dir, err := os.MkdirTemp("/tmp", "nod-contain-")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	r.project = dir + "/project"
+	require.NoError(t, os.Mkdir(r.project, 0o755))
+	require.NoError(t, os.MkdirAll(r.top+"/scratch/tmp", 0o700))
+	require.NoError(t, os.Symlink("/.old"+r.outside, r.top+"/scratch/tmp/"+filepath.Base(dir)))
+	res := r.sh("echo it ran")
+	assert.Equal(t, CodeRefused, res.code)
+	entries, err := os.ReadDir(r.outside)
+	require.NoError(t, err)
+	assert.Empty(t, entries)
 }

@@ -119,7 +119,7 @@ func (s *Spec) check() error {
 	}
 	home := variable(s.Env, "HOME")
 	for _, p := range append([]string{s.Project}, s.Write...) {
-		if p == "/" || filepath.IsAbs(home) && within(filepath.Clean(home), p) && p != s.Project || p == filepath.Clean(home) || slices.Contains(topDirs, p) {
+		if p == "/" || filepath.IsAbs(home) && within(filepath.Clean(home), p) || slices.Contains(topDirs, p) {
 			return fmt.Errorf("%s holds home directories or the system, so it cannot be given to a contained command: give a project below it", p)
 		}
 	}
