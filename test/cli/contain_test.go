@@ -24,7 +24,8 @@ func TestExecContainsACommandInItsProject(t *testing.T) {
 	}
 	script := `cat a.txt .env; echo new > b.txt; echo bad >> AGENTS.md; echo bad >> .git/config; mkdir .vscode && echo {} > .vscode/tasks.json
 		printf 'CONNECT example.com:443 HTTP/1.1\r\n\r\n' | bash -c 'exec 3<>/dev/tcp/127.0.0.1/61280; cat >&3; head -1 <&3'; exit 3`
-	cmd := inside(m, project, "exec", "--contain", "--", "sh", "-c", script)
+	cmd := m.Command("exec", "--contain", "--", "sh", "-c", script)
+	cmd.Dir = project
 	var errs, out writer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	_ = cmd.Run()
