@@ -97,7 +97,7 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 	case writes && ev.pol.shell.Secrets.Own(p, ev.location):
 		ev.verdict = Verdict{Effect: Deny, Rule: ownRule, Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: shell.OwnFilesDenied}
 		return
-	case slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.Secrets.Listed(at, ev.location, false) }):
+	case slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.Secrets.MayBeListed(at, ev.location, false) }):
 		ev.askAboutSecret(p)
 	case ev.hiddenOutside(p):
 		ev.verdict.Effect, ev.verdict.Risk, ev.verdict.Why = Ask, schemas.RiskHigh, "names a hidden file or folder outside the project, "+p

@@ -178,15 +178,15 @@ func (n *Names) MayLeadFrom(loc *pathname.Location) bool {
 // A backslash is a separator on Windows, and in a pattern it makes the next character
 // literal. MayBe tries both meanings.
 func (n *Names) MayBe(t string, loc *pathname.Location, dots bool) bool {
-	return n.Listed(t, loc, dots) || n.HiddenOutside(t, loc)
+	return n.MayBeListed(t, loc, dots) || n.HiddenOutside(t, loc)
 }
 
-// Listed does the same as MayBe, but without hidden files outside the project.
-func (n *Names) Listed(t string, loc *pathname.Location, dots bool) bool {
+// MayBeListed does the same as MayBe, but without hidden files outside the project.
+func (n *Names) MayBeListed(t string, loc *pathname.Location, dots bool) bool {
 	if n.listed(t, dots) {
 		return true
 	}
-	if strings.IndexByte(t, '\\') >= 0 && n.Listed(strings.ReplaceAll(t, `\`, ""), loc, dots) {
+	if strings.IndexByte(t, '\\') >= 0 && n.MayBeListed(strings.ReplaceAll(t, `\`, ""), loc, dots) {
 		return true
 	}
 	if pathname.IsAbs(pathname.Slashes(t)) || !loc.LeadsToSecret && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {

@@ -175,7 +175,7 @@ func (line *Line) firstSecret(words []word.Word, text bool) *word.Word {
 
 // namesWhat returns the reason to ask about a word that may mean a secret.
 func (line *Line) namesWhat(w word.Word) string {
-	listed := func(t string) bool { return line.reader.Secrets.Listed(t, &line.Location, true) }
+	listed := func(t string) bool { return line.reader.Secrets.MayBeListed(t, &line.Location, true) }
 	if !slices.ContainsFunc(pathname.Pieces(w.Text), listed) {
 		return "names a hidden file or folder outside the project, " + w.Text
 	}
