@@ -75,7 +75,7 @@ func TestQuestionsAndCallsAreToldApart(t *testing.T) {
 		SessionID: "S", PendingID: "a-question", Kind: schemas.KindQuestion, Title: "Which branch?", ActionType: schemas.ActionOther, ActionDetails: []byte(`{}`),
 		Options: []schemas.Option{{OptionID: "1", Name: "main", Kind: schemas.AllowOnce}, {OptionID: "2", Name: "next", Kind: schemas.AllowOnce}},
 	}
-	env.Agent("ada").Asks(question)
+	env.Agent("local").Asks(question)
 	env.Exits(env.Nod("answer", "2"), 1, "", "name the request, which is a-question")
 	env.Exits(env.Nod("deny"), 1, "", "name the request, which is a-call")
 	env.Exits(env.Nod("show"), 1, "", "2 requests are waiting: name one")
