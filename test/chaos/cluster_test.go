@@ -75,7 +75,7 @@ func (c *cluster) build(ctx context.Context) error {
 	}
 	for n := range engines {
 		c.engines[n] = c.engine(n)
-		if err := c.begin(ctx, c.engines[n]); err != nil {
+		if err := c.beginEngine(ctx, c.engines[n]); err != nil {
 			return err
 		}
 	}
@@ -90,6 +90,23 @@ func (c *cluster) build(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// beginEngine starts an engine, and starts it again if it ended because a server has not joined
+// the cluster yet. The supervisor of a real engine does the same.
+func (c *cluster) beginEngine(ctx context.Context, p *process) error {
+	err := c.begin(ctx, p)
+	within, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for err != nil && strings.Contains(err.Error(), "no suitable peers for placement") {
+		select {
+		case <-within.Done():
+			return err
+		case <-time.After(time.Second):
+			err = p.start(ctx)
+		}
+	}
+	return err
 }
 
 // clients lists the clients, except the servers, that have their own network path to each

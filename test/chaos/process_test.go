@@ -83,7 +83,7 @@ func (p *process) start(ctx context.Context) error {
 	}()
 	p.cmd, p.ended, p.paused = cmd, ended, false
 	if err := p.ready(ctx, first); err != nil {
-		return fmt.Errorf("%s did not come up: %w; see %s", p.name, err, log.Name())
+		return fmt.Errorf("%s did not come up: %w; its log ends:\n%s", p.name, err, p.said())
 	}
 	return nil
 }

@@ -65,12 +65,16 @@ func (m *Machine) Kill() {
 	_ = m.Up.Wait()
 }
 
-// Run runs a nod command, and returns its output and exit code.
+// Run runs a nod command, and returns its output and exit code. After two minutes it kills the
+// command, so that a test fails, and does not hang, if the command waits for an answer.
 func (m *Machine) Run(args ...string) (stdout, stderr string, code int) {
 	c := m.Command(args...)
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
-	err := c.Run()
+	require.NoError(m.T, c.Start())
+	late := time.AfterFunc(4*Patience, func() { _ = c.Process.Kill() }) // the command may have just ended
+	defer late.Stop()
+	err := c.Wait()
 	if _, ok := err.(*exec.ExitError); err != nil && !ok {
 		require.NoError(m.T, err)
 	}
