@@ -22,7 +22,6 @@ type layout struct {
 	steps   []inner.Step
 	made    map[string]bool // directories that steps have made, and the places of mounts
 	shown   []string        // paths that are shown from the outside
-	layers  int
 }
 
 const harmless = inner.NoSuid | inner.NoDev
