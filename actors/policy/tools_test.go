@@ -64,12 +64,15 @@ func TestExplain(t *testing.T) {
 	assert.Contains(t, preset(t, "").Explain(file(t, "Read", ".env")).String(), "names a secret")
 }
 
+// hard is how a hardened line begins git.
+const hard = "git -c core.fsmonitor=false -c log.showSignature=false -c core.hooksPath=/dev/null --no-optional-locks --no-pager"
+
 func TestHarden(t *testing.T) {
 	p := preset(t, "")
 	for in, want := range map[string]string{
-		"git status": "git -c core.fsmonitor=false -c log.showSignature=false status",
-		"cd " + project + " && git --no-pager diff a | cat": "cd " + project + " && git -c core.fsmonitor=false -c log.showSignature=false --no-pager diff --no-ext-diff --no-textconv a | cat",
-		"git log -1; git show 'x y'":                        "git -c core.fsmonitor=false -c log.showSignature=false log --no-ext-diff --no-textconv -1; git -c core.fsmonitor=false -c log.showSignature=false show --no-ext-diff --no-textconv 'x y'",
+		"git status": hard + " status",
+		"cd " + project + " && git --no-pager diff a | cat": "cd " + project + " && " + hard + " --no-pager diff --no-ext-diff --no-textconv a | cat",
+		"git log -1; git show 'x y'":                        hard + " log --no-ext-diff --no-textconv -1; " + hard + " show --no-ext-diff --no-textconv 'x y'",
 	} {
 		got, changed := p.Harden(bash(t, in))
 		assert.True(t, changed)
@@ -84,7 +87,7 @@ func TestHarden(t *testing.T) {
 	}
 	raw, changed := p.HardenInput(call(t, "Bash", map[string]any{"command": "git status", "timeout": 5}))
 	assert.True(t, changed)
-	assert.JSONEq(t, `{"command":"git -c core.fsmonitor=false -c log.showSignature=false status","timeout":5}`, string(raw))
+	assert.JSONEq(t, `{"command":"`+hard+` status","timeout":5}`, string(raw))
 }
 
 func TestPropose(t *testing.T) {

@@ -82,10 +82,12 @@ func here() policy.Call {
 	cwd, _ := os.Getwd()        // if the directory is unknown, allow rules that depend on it do not apply
 	home, _ := os.UserHomeDir() // if the home directory is unknown, allow rules that depend on it do not apply
 	host, _ := os.Hostname()
-	return policy.Call{Cwd: cwd, Project: agents.ProjectOf(cwd), Home: home, Host: host, Agent: "local"}
+	c := policy.Call{Cwd: cwd, Home: home, Host: host, Agent: "local"}
+	locate(&c)
+	return c
 }
 
-// locate sets the project of a call that runs in another directory than this process.
+// locate sets the project of a call by its directory, as a hook does.
 func locate(c *policy.Call) {
 	c.Project = agents.ProjectOf(c.Cwd)
 	c.Tops = policy.ThisDisk{}.Tops(c.Project)

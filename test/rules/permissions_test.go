@@ -64,12 +64,14 @@ func TestAManagedSessionAsksForMoreThanItsPermissions(t *testing.T) {
 		r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":%q}`, line, dir+"/in")
 		return r
 	}
+	env.NoError(os.Mkdir(dir+"/in/.git", 0o755)) // git reads are allowed only in a repository
 	for _, line := range []string{"ls", "cat x sub/y | head -n 3", "cd sub && ls", "git status", "grep -n foo " + dir + "/in/x", "cat sub/*.md"} {
 		env.Equal(schemas.Allowed, ada.Gets(command(line)).Outcome, line)
 	}
 	for _, line := range []string{"cat " + dir + "/out/x", "ls ..", "cat link/x", "cd .. && ls", "head -n3 ../out/x", "cat ~/x", "find / -name x", "ls link/../../out", "cat link/*", "cat < ../out/x", "wc -l < " + dir + "/out/x", "cat */../../out/x", "cat lin*/x", "cat sub/leak*.txt", "grep -lR x ."} {
 		ada.Asks(command(line)).Drop()
 	}
+	env.NoError(os.Remove(dir + "/in/.git"))
 	env.NoError(os.WriteFile(dir+"/.git", []byte("gitdir: elsewhere\n"), 0o600))
 	shown := ada.Asks(command("git show HEAD:out/x"))
 	env.Equal([]schemas.Reach{{Permissions: []string{"@read:" + dir}}}, env.Stored(shown.Key).Record.Remember, "git needs to read the whole repository around the directory")

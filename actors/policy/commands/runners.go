@@ -44,14 +44,20 @@ func Bounded(shown, rest []string, loc *pathname.Location) bool {
 		shown = shown[1:]
 	}
 	c, words := runnerOf(shown)
+	list := &unknownCommand
+	if c == nil {
+		c = list
+	} else {
+		list = runnerList(shown[:words])
+	}
 	switch {
-	case c == nil || addsTarget(shown, rest):
+	case addsTarget(shown, rest):
 		return false
 	case c.level == levelApproved:
 		if _, why := c.Check(shown[0], word.Literals(rest), nil); why != "" {
 			return false
 		}
-	case !keepsToProject(runnerList(shown[:words]), rest), slices.ContainsFunc(rest, func(w string) bool { return strings.HasPrefix(w, "@") }):
+	case !keepsToProject(list, rest), slices.ContainsFunc(rest, func(w string) bool { return strings.HasPrefix(w, "@") }):
 		return false
 	}
 	return !slices.ContainsFunc(rest, func(w string) bool {

@@ -81,7 +81,7 @@ func textReaders() map[string]*Command {
 // fileDescribers returns the commands that describe files.
 func fileDescribers() map[string]*Command {
 	return map[string]*Command{
-		"stat":      {NamesOnly: true, level: LevelReaders, short: "LtxsnFlqr", value: "cf", operands: unlimited, long: "dereference format: printf: terse file-system"},
+		"stat":      {NamesOnly: true, level: LevelReaders, short: "LtxsnFlqrf", value: "c", operands: unlimited, long: "dereference format: printf: terse file-system"},
 		"file":      {level: LevelReaders, short: "bhiLkNr", operands: unlimited, long: "brief mime mime-type mime-encoding dereference no-dereference no-pad raw keep-going"},
 		"du":        {NamesOnly: true, level: LevelReaders, short: "abchHklLmsSx0", value: "dBIt", operands: unlimited, long: "all apparent-size block-size: bytes total dereference max-depth: human-readable inodes si summarize separate-dirs one-file-system threshold: exclude: time=", follows: "L dereference"},
 		"df":        {level: LevelReaders, short: "ahHiklPTm", value: "Bt", operands: unlimited, long: "all block-size: human-readable si inodes local output= portability total type: print-type"},
@@ -96,7 +96,7 @@ func fileDescribers() map[string]*Command {
 		"cksum":     {level: LevelReaders, operands: unlimited},
 		"shasum":    {level: LevelReaders, short: "bt", value: "a", operands: unlimited, long: "algorithm: binary text"},
 		"hexdump":   {level: LevelReaders, short: "bcCdovx", value: "ns", operands: unlimited},
-		"od":        {level: LevelReaders, short: "abcdfiloxsvx", value: "AjNtwS", operands: unlimited, long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width="},
+		"od":        {level: LevelReaders, short: "abcdfiloxsvx", value: "AjNtS", tail: "w", operands: unlimited, long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width="},
 		"strings":   {level: LevelReaders, short: "a", value: "nt", operands: unlimited, long: "all bytes: radix:", check: checkStrings},
 	}
 }
@@ -136,30 +136,30 @@ func shellChecked() map[string]*Command {
 // gitReaders returns subcommands of git, with the flags with which they only read.
 func gitReaders() map[string]*Command {
 	return map[string]*Command{
-		"git status":         {level: LevelDesign, short: "sbvz", tail: "uM", operands: unlimited, long: "short branch show-stash porcelain= long verbose untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
+		"git status":         {level: LevelDesign, short: "sbz", tail: "uM", operands: unlimited, long: "short branch show-stash porcelain= long untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
 		"git log":            gitLog(),
 		"git show":           gitLog(),
 		"git diff":           {level: LevelDesign, short: diffShort, value: "lSGI", tail: diffTail, operands: unlimited, long: diffLong, check: gitDiff, Differ: true},
 		"git branch":         {level: LevelDesign, Text: true, short: "arvil", operands: unlimited, check: gitBranch, long: "all remotes verbose list show-current contains= no-contains= merged= no-merged= points-at: sort: format: color= no-color column= no-column abbrev= no-abbrev ignore-case omit-empty", Harm: discardsChanges},
-		"git shortlog":       {level: LevelReaders, short: "nsec", tail: "w", digits: true, operands: unlimited, long: "numbered summary email committer since: after: until: before: author: no-merges merges all group: format:", check: gitFormat},
+		"git shortlog":       {level: LevelReaders, short: "nsec", tail: "w", digits: true, operands: unlimited, long: "numbered summary email committer since: after: until: before: author: no-merges merges all group: format: no-ext-diff no-textconv", check: gitFormat},
 		"git reflog show":    gitReflog(),
 		"git reflog":         {level: LevelReaders, value: "n", digits: true, Harm: discardsChanges},
 		"git rev-parse":      {level: LevelReaders, short: "q", operands: unlimited, long: "verify quiet short= abbrev-ref= symbolic symbolic-full-name show-toplevel show-prefix show-cdup git-dir absolute-git-dir git-common-dir is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository all branches= tags= remotes= show-superproject-working-tree"},
 		"git ls-files":       {level: LevelReaders, short: "cdmoistuvzk", value: "x", operands: unlimited, long: "cached deleted modified others ignored stage unmerged killed directory no-empty-directory eol error-unmatch full-name exclude: exclude-standard abbrev= deduplicate"},
 		"git ls-tree":        {level: LevelReaders, short: "drtlz", operands: unlimited, long: "long name-only name-status full-name full-tree abbrev= object-only"},
-		"git blame":          {level: LevelReaders, short: "bcefhklnpstw", value: "L", tail: "CM", operands: unlimited, long: "root show-stats porcelain line-porcelain show-name show-number show-email date: abbrev: color-lines color-by-age"},
+		"git blame":          {level: LevelReaders, short: "bcefhklnpstw", value: "L", tail: "CM", operands: unlimited, long: "root show-stats porcelain line-porcelain show-name show-number show-email date: abbrev= color-lines color-by-age no-ext-diff no-textconv", Differ: true},
 		"git cat-file":       {level: LevelReaders, short: "epts", operands: 2},
 		"git describe":       {level: LevelReaders, operands: unlimited, long: "all tags contains abbrev: candidates: exact-match long match: exclude: always first-parent dirty= broken="},
 		"git merge-base":     {level: LevelReaders, short: "a", operands: unlimited, long: "all octopus independent is-ancestor fork-point"},
 		"git rev-list":       {level: LevelReaders, value: "n", digits: true, operands: unlimited, long: "count all branches= tags= remotes= max-count: skip: since: after: until: before: author: no-merges merges first-parent left-right cherry-pick reverse topo-order date-order parents objects left-only right-only oneline abbrev-commit"},
 		"git name-rev":       {level: LevelReaders, operands: unlimited, long: "tags name-only always all"},
 		"git for-each-ref":   {level: LevelReaders, operands: unlimited, long: "count: sort: format: points-at: merged= no-merged= contains= no-contains=", check: gitFormat},
-		"git grep":           {level: LevelReaders, short: "aiIwvhHEGFPnlLzocpWq", value: "eABCm", operands: unlimited, Loose: true, script: "e", long: "text ignore-case word-regexp invert-match full-name extended-regexp basic-regexp perl-regexp fixed-strings line-number column files-with-matches name-only files-without-match null only-matching count color= no-color break heading show-function after-context: before-context: context: function-context max-count: max-depth: cached and or not all-match quiet"},
+		"git grep":           {level: LevelReaders, short: "aiIwvhHEGFPnlLzocpWq", value: "eABCm", operands: unlimited, Loose: true, script: "e", long: "text ignore-case word-regexp invert-match full-name extended-regexp basic-regexp perl-regexp fixed-strings line-number column files-with-matches name-only files-without-match null only-matching count color= no-color break heading show-function after-context: before-context: context: function-context max-count: max-depth: cached and or not all-match quiet no-textconv"},
 		"git remote":         {level: LevelReaders, short: "v", long: "verbose"},
 		"git remote get-url": {level: LevelReaders, operands: 1, long: "all push"},
 		"git tag":            {level: LevelReaders, Text: true, short: "l", tail: "n", operands: unlimited, long: "list sort: format: contains= no-contains= merged= no-merged= points-at: column= no-column color=", check: gitTag, Harm: changesRepository},
-		"git stash list":     {level: LevelReaders, digits: true, long: "oneline stat"},
-		"git stash show":     {level: LevelReaders, short: "pu", operands: 1, long: "stat patch name-only name-status"},
+		"git stash list":     {level: LevelReaders, digits: true, long: "oneline stat no-ext-diff no-textconv", Differ: true},
+		"git stash show":     {level: LevelReaders, short: "pu", operands: 1, long: "stat patch name-only name-status no-ext-diff no-textconv", Differ: true},
 		"git worktree list":  {level: LevelReaders, short: "vz", long: "porcelain verbose"},
 		"git check-ignore":   {level: LevelReaders, short: "qvnz", operands: unlimited, long: "quiet verbose non-matching no-index"},
 		"git count-objects":  {level: LevelReaders, short: "vH", long: "verbose human-readable"},
@@ -337,8 +337,8 @@ const (
 	diffShort = "puswbaRWzcm"
 	diffTail  = "MCBXDU"
 	logLong   = diffLong + " follow no-follow decorate= no-decorate decorate-refs: decorate-refs-exclude: source mailmap no-mailmap use-mailmap full-diff log-size max-count: skip: since: after: until: before: author: committer: grep: all-match invert-grep regexp-ignore-case basic-regexp extended-regexp fixed-strings perl-regexp " +
-		"merges no-merges min-parents: max-parents: first-parent all branches= tags= remotes= glob: exclude: ignore-missing cherry-mark cherry-pick left-only right-only cherry walk-reflogs merge boundary simplify-by-decoration full-history dense sparse simplify-merges ancestry-path= date-order author-date-order topo-order reverse " +
-		"no-walk= do-walk pretty: format: abbrev-commit no-abbrev-commit oneline encoding: expand-tabs= no-expand-tabs notes= no-notes relative-date date: parents children left-right graph no-graph show-linear-break= diff-merges: no-diff-merges dd not remove-empty"
+		"merges no-merges min-parents= max-parents= first-parent all branches= tags= remotes= glob: exclude: ignore-missing cherry-mark cherry-pick left-only right-only cherry walk-reflogs merge boundary simplify-by-decoration full-history dense sparse simplify-merges ancestry-path= date-order author-date-order topo-order reverse " +
+		"no-walk= do-walk pretty= format= abbrev-commit no-abbrev-commit oneline encoding: expand-tabs= no-expand-tabs notes= no-notes relative-date date: parents children left-right graph no-graph show-linear-break= diff-merges: no-diff-merges dd not remove-empty"
 	logShort = diffShort + "gEFPirt"
 	logValue = "lSGIn"
 )
@@ -350,7 +350,7 @@ func gitLog() *Command {
 
 func gitReflog() *Command {
 	c := gitLog()
-	c.level, c.Differ = LevelReaders, false
+	c.level = LevelReaders
 	return c
 }
 

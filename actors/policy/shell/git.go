@@ -19,7 +19,7 @@ func (line *Line) git(words []word.Word) (string, bool) {
 		switch opt := words[0]; {
 		case opt.Text == "--no-pager", opt.Text == "-P", opt.Text == "--no-optional-locks", opt.Text == "--literal-pathspecs":
 			words = words[1:]
-		case opt.Text == "-c" && len(words) > 1 && (words[1].Text == noMonitor || words[1].Text == noSignature): // Harden adds these options
+		case opt.Text == "-c" && len(words) > 1 && slices.Contains(hardened, words[1].Text): // Harden adds these options
 			words = words[2:]
 		case opt.Text == "-C" && line.reader.Level >= commands.LevelReaders && len(words) > 1:
 			if words[1].Glob || !pathname.IsAbs(pathname.Slashes(words[1].Text)) && !words[1].Tilde || line.secretPath(words[1]) {
