@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/internal/testprogram"
 )
 
 // scratch makes a directory with a repository and the files that the allowed commands read,
@@ -135,10 +135,7 @@ func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
 	dir, homeDir := scratch(t)
 	ran := filepath.Join(homeDir, "ran")
 	program := filepath.Join(homeDir, "program")
-	syscall.ForkLock.RLock()
-	err := os.WriteFile(program, []byte("#!/bin/sh\necho \"$0 $*\" >> "+ran+"\ncat \"$1\" 2>/dev/null\nexit 0\n"), 0o755)
-	syscall.ForkLock.RUnlock()
-	require.NoError(t, err)
+	testprogram.Write(t, program, "#!/bin/sh\necho \"$0 $*\" >> "+ran+"\ncat \"$1\" 2>/dev/null\nexit 0\n")
 	run := func(command string) string {
 		cmd := exec.Command("bash", "-c", command)
 		cmd.Dir = dir
