@@ -6,7 +6,7 @@ import "github.com/nodbus/nod/connectors/people/payload"
 // user's own theme defines, and no background, so every theme stays readable.
 var sgr = map[payload.Style]string{
 	payload.Command: "1", payload.Flag: "36", payload.Quoted: "32", payload.Variable: "35", payload.Operator: "33",
-	payload.Comment: "2", payload.Key: "1", payload.Host: "1;4", payload.Deciding: "4",
+	payload.Comment: "2", payload.Key: "1", payload.Host: "1;4",
 	payload.Added: "32", payload.Removed: "31", payload.AddedWord: "1;4;32", payload.RemovedWord: "1;4;31",
 	payload.Faint: "2", payload.RiskLow: "32", payload.RiskMedium: "33", payload.RiskHigh: "1;31", payload.Mark: "7",
 }

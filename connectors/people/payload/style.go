@@ -17,7 +17,6 @@ const (
 	Comment     Style = "comment"      // a comment, or punctuation that is not important
 	Key         Style = "key"          // a field's name in JSON
 	Host        Style = "host"         // the host in an address
-	Deciding    Style = "deciding"     // the part for which nod asks
 	Added       Style = "added"        // a line that an edit adds
 	Removed     Style = "removed"      // a line that an edit removes
 	AddedWord   Style = "added-word"   // a word that an edit adds to a line
