@@ -89,7 +89,7 @@ func SourceExtension(ext string) bool { return sourceExtensions[ext] }
 // With -t, ripgrep also searches the hidden files of a type.
 var sourceTypes = func() map[string]bool {
 	types := map[string]bool{}
-	for name := range strings.FieldsSeq("asm c clojure cpp cs csharp css cython d dart elixir elm erlang fortran fsharp go graphql h haskell html java js julia kotlin less lua markdown md ml nim objc objcpp ocaml php proto protobuf py python r rst ruby rust sass scala svelte swift tex ts typescript vue zig") {
+	for name := range strings.FieldsSeq("asm c clojure cpp cs csharp css cython dart elixir elm erlang fortran fsharp go graphql h haskell html java js julia kotlin less lua markdown md ml nim objc objcpp ocaml php proto protobuf py python r rst ruby rust sass scala svelte swift tex ts typescript vue zig") {
 		types[name] = true
 	}
 	return types
