@@ -47,7 +47,7 @@ var gitHarmfulFlags = []string{
 	"--to-command", "--sendmail-cmd", "--cc-cmd", "--to-cmd", "--tool", "--gpg-sign", "--show-signature", "--remerge-diff", "--no-index", "--tree-filter", "--index-filter",
 }
 
-// gitHarmfulLetters are the same as letters, for each subcommand.
+// gitHarmfulLetters are harmful flags of one letter, for each subcommand.
 var gitHarmfulLetters = map[string]string{
 	"grep": "O", "clone": "uc", "rebase": "xsS", "archive": "o", "format-patch": "o", "difftool": "xt", "mergetool": "t", "pull": "sS",
 	"merge": "sS", "cherry-pick": "S", "revert": "S", "commit": "S", "tag": "su", "am": "S", "help": "w",
