@@ -32,6 +32,7 @@ type SessionPermissions struct {
 	ReadDirs   []string `json:"read_dirs,omitempty"`
 	WriteDirs  []string `json:"write_dirs,omitempty"` // these directories may be read as well
 	Network    bool     `json:"network"`
+	Hosts      []string `json:"hosts,omitempty"` // HOST:PORT; only contained commands are given less than the whole network
 }
 
 // SessionChange changes the properties of a session that the owner sets. Absent fields stay
