@@ -8,6 +8,7 @@
 package contained
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -151,6 +152,10 @@ func (j *judge) step(s *shell.Script, st shell.Step) {
 		j.refuse("the name of a command in it is not known")
 		return
 	}
+	if name.Text != "[" && (!programName.MatchString(name.Text) || strings.Contains(strings.TrimPrefix(name.Text, "../"), "..")) {
+		j.refuse("the name of a command in it, " + name.Text + ", is not a plain one")
+		return
+	}
 	c.name, c.args = commands.ProgramName(name.Text), st.Words[1:]
 	c.programPath(name)
 	for _, t := range st.Words[1:] {
@@ -165,6 +170,9 @@ func (j *judge) step(s *shell.Script, st shell.Step) {
 	}
 	c.other()
 }
+
+// programName matches the names and paths of programs that a person reads as they are.
+var programName = regexp.MustCompile(`^(?:[~.]?/|\.\./)?[A-Za-z0-9_.+:][A-Za-z0-9_.+:@/-]*[A-Za-z0-9_.+-]$|^[A-Za-z0-9_:.]$`)
 
 // command is one command whose name is known.
 type command struct {
@@ -185,6 +193,8 @@ func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 		j.refuse("it sets " + a.Name + ", which decides what other commands do")
 	case a.Name == "PATH" && (!strings.HasPrefix(a.Value.Before(), "/usr/") && !strings.HasPrefix(a.Value.Before(), "/opt/")):
 		j.refuse("it sets PATH, which decides which programs run")
+	case strings.Contains(a.Value.Text, "[") && strings.ContainsAny(a.Value.Text, "$`"):
+		j.refuse("it sets " + a.Name + " to text with a hidden command")
 	case a.Value.Known && strings.ContainsAny(a.Value.Text, " \t\n;|&"):
 		j.hiddenDanger(s, st, a.Value.Text)
 	}
@@ -211,7 +221,7 @@ func obeyed(name string) bool {
 
 // judgeWords looks for secrets and for hidden commands in the words of a command.
 func (c *command) judgeWords() {
-	if textCommands[c.name] {
+	if textCommands[c.name] && c.name != "printf" && c.name != "unset" {
 		return
 	}
 	args := c.args
@@ -224,6 +234,9 @@ func (c *command) judgeWords() {
 		}
 	}
 	for i, t := range args {
+		if t.Known && strings.Contains(t.Text, "[") && strings.ContainsAny(t.Text, "$`") && (pureReaders[c.name] && !patternFirst[c.name]) {
+			c.refuse("may run the command that is hidden in an index")
+		}
 		if c.name == "git" && i > 0 && (args[i-1].Text == "-m" || args[i-1].Text == "--message") {
 			continue
 		}
@@ -285,6 +298,26 @@ func (c *command) entry() {
 	}
 	c.outputFlags()
 	c.targets()
+	c.mayWrap()
+}
+
+// mayWrap judges the words of a command that nod does not know as the commands that it may run,
+// as setarch runs the words after it.
+func (c *command) mayWrap() {
+	for i, t := range c.args {
+		if !t.Known || strings.HasPrefix(t.Text, "-") {
+			continue
+		}
+		name := commands.ProgramName(t.Text)
+		if !losesWork[name] && name != "rm" && name != "mv" && name != "git" && name != "xargs" && name != "find" && interpreters[name] == nil && wrappers[name] == nil {
+			continue
+		}
+		trial := &judge{Judge: c.Judge, script: c.script}
+		if trial.step(c.script, shell.Step{Words: c.args[i:], Dirs: c.Dirs}); trial.why != "" {
+			c.refuse("may run the words after it: " + trial.why)
+			return
+		}
+	}
 }
 
 // argv returns the command's words. An unknown word is replaced by its known beginning; the

@@ -3,6 +3,7 @@ package contained
 import (
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
@@ -188,7 +189,7 @@ func (c *command) npx() {
 			c.need(c.Words, "@network:"+h)
 		}
 	}
-	c.again(c.args[len(c.args)-len(operands):])
+	c.again(c.args[slices.IndexFunc(c.args, func(t shell.Term) bool { return t == operands[0] }):])
 }
 
 func (c *command) uvx() {

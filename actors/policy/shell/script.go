@@ -103,6 +103,10 @@ func (s *Script) read(src string) {
 		return
 	}
 	s.names = remember(file, s.Home)
+	if hidden := hiddenCommand(file); hidden != "" {
+		s.Why = hidden
+		return
+	}
 	w := scriptWalker{script: s, dirs: s.Dirs}
 	for _, st := range file.Stmts {
 		w.stmt(st)
