@@ -5,18 +5,29 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/connectors/agents/exec"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
 )
 
 type execCmd struct {
-	Session            string   `required:"" placeholder:"S" help:"The session whose permissions the command gets."`
-	Permission         []string `sep:"none" placeholder:"TAG" help:"A permission of the session for the command, besides the working directory: @read:PATH, @write:PATH or @network; repeatable."`
+	Session            string   `placeholder:"S" help:"The session whose permissions the command gets. With --contain: the session whose /tmp and caches the command uses."`
+	Permission         []string `sep:"none" placeholder:"TAG" help:"A permission of the session for the command, besides the working directory: @read:PATH, @write:PATH or @network; with --contain also @network:HOST:PORT; repeatable."`
 	RequireEnforcement bool     `name:"require-enforcement" help:"Refuse to run the command if this kernel cannot enforce its permissions."`
-	Command            []string `arg:"" passthrough:"" placeholder:"CMD" help:"The command and its arguments, after --."`
+
+	Contain            bool          `help:"Run the command contained: it may use the project without its secrets, and no network except the given hosts."`
+	Project            string        `type:"path" placeholder:"DIR" help:"With --contain: the project (the work tree around the current directory)."`
+	ReadOnly           bool          `name:"read-only" help:"With --contain: the command may not change the project."`
+	AllowLandlockAlone bool          `name:"allow-landlock-alone" help:"With --contain: run the command with weaker containment if this machine allows no namespaces."`
+	MemoryMB           uint64        `name:"memory" placeholder:"MIB" help:"With --contain: the memory of each process."`
+	Processes          uint64        `placeholder:"N" help:"With --contain: how many processes and threads may run at a time."`
+	Time               time.Duration `placeholder:"D" help:"With --contain: kill the command after this time."`
+
+	Command []string `arg:"" passthrough:"" placeholder:"CMD" help:"The command and its arguments, after --."`
 }
 
 // Help returns the text that nod exec --help shows besides the flags.
@@ -28,12 +39,28 @@ func (execCmd) Help() string {
 		". Name a program's files in the home directory (git: ~/.gitconfig) by --permission, or tell the program to do without them."
 }
 
-// Run replaces this process by the command. It returns only on failure, with the
-// exit code that a shell would use.
+// Run runs the command. With --contain it returns the command's exit code. Otherwise it replaces
+// this process by the command, and returns only on failure. If the command did not run, the exit
+// code is that of a shell.
 func (c *execCmd) Run(e *env) error {
-	err := c.become(e)
+	become := c.become
+	if c.Contain {
+		become = c.contained
+	}
+	err := become(e)
+	if err == nil {
+		return nil
+	}
+	var ended exit
+	if errors.As(err, &ended) {
+		return ended
+	}
 	code := exec.CodeRefused
 	var failed *exec.Error
+	var uncontained *contain.Error
+	if errors.As(err, &uncontained) {
+		code = uncontained.Code
+	}
 	if errors.As(err, &failed) {
 		code = failed.Code
 	}
@@ -42,6 +69,9 @@ func (c *execCmd) Run(e *env) error {
 }
 
 func (c *execCmd) become(e *env) error {
+	if c.Session == "" {
+		return errors.New("name the session whose permissions the command gets (--session S), or contain the command (--contain)")
+	}
 	args, err := commandAfter(c.Command)
 	if err != nil {
 		return err

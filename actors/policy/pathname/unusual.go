@@ -1,6 +1,9 @@
 package pathname
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // dotNames are hidden files of a project that people edit like any other file. All other
 // hidden files can decide what shells, editors, agents and version control run.
@@ -10,11 +13,16 @@ var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .pre
 // NeverRemembered are files that decide which programs run, or that turn a directory into a
 // repository: git reads HEAD, config and hooks in any directory that has them. nod proposes no
 // rule for these files.
-var NeverRemembered = Compile([]string{
+var NeverRemembered = Compile(NeverRememberedNames())
+
+// NeverRememberedNames returns the patterns of NeverRemembered.
+func NeverRememberedNames() []string { return slices.Clone(neverRemembered) }
+
+var neverRemembered = []string{
 	".git", "head", ".gitmodules", ".gitattributes", ".hg", ".jj", ".svn", ".claude", ".codex", ".cursor", ".gemini", ".qwen", ".copilot", ".opencode", ".augment", ".aider*",
 	".github/hooks", ".vscode", ".idea", ".zed", "*.code-workspace", ".devcontainer", ".husky", ".githooks", ".envrc", ".direnv", ".pre-commit-config.yaml", "lefthook.yml",
 	".mise.toml", "mise.toml", ".tool-versions",
-})
+}
 
 // Unusual returns the segments of a path that are hidden, or that could be another spelling of
 // a name, as GIT~1 is another spelling of .git. If no segment is unusual, but NeverRemembered

@@ -45,13 +45,26 @@ var secretNames = []string{
 	"appdata/local/google/chrome", "appdata/roaming/mozilla", "appdata/local/microsoft/edge",
 	// files that show other programs' secrets, or that open connections
 	"/proc", "/dev", "/inet", "/inet4", "/inet6",
-	// agents' settings, hooks and logins
+}
+
+// agentNames are agents' settings, hooks and logins. They count as secrets too.
+var agentNames = []string{
 	".claude.json", ".claude/settings*.json", ".claude/.credentials.json", ".claude/hooks", ".mcp.json", ".codex/auth.json",
 	".codex/config.toml", ".codex/hooks.json", ".codex/hooks", ".codex/rules", ".gemini/settings.json",
 	".gemini/oauth_creds.json", ".qwen/settings.json", ".copilot/hooks", ".copilot/config.json", ".copilot/mcp-config.json",
 	".github/hooks", ".config/opencode", ".local/share/opencode/auth.json", "opencode.json", "opencode.jsonc", ".cursor/mcp.json",
 	".cursor/hooks.json", ".cursor/cli.json", ".augment/settings.json", ".augment/session.json", ".continue/config.json", ".continue/config.yaml",
 	".codeium/windsurf/mcp_config.json", ".roo/mcp.json", ".kiro/settings", ".amazonq/mcp.json", ".vscode/mcp.json", ".aider.conf.yml", ".config/goose",
+}
+
+// instructions are files that agents, editors, shells, version control and build servers obey, and that are
+// no secrets.
+var instructions = []string{
+	"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md", ".cursorrules", ".windsurfrules", ".clinerules", ".roo", ".roomodes", ".kiro", ".amazonq", ".continue", ".augment", ".opencode",
+	".github/copilot-instructions.md", ".github/instructions", ".github/prompts", ".github/agents",
+	".github/workflows", ".github/actions", ".gitlab-ci.yml", ".circleci", ".travis.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile", ".drone.yml", ".buildkite", ".woodpecker", ".woodpecker.yml", ".forgejo", ".gitea", "appveyor.yml",
+	".husky", ".lefthook", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml", ".overcommit.yml", ".simple-git-hooks.json", ".simple-git-hooks.js", ".watchmanconfig",
+	".gitmodules", ".gitattributes", ".exrc", ".nvim.lua", ".nvimrc", ".vimrc", ".dir-locals.el", ".bashrc", ".zshrc", ".profile", ".bash_profile", ".zshenv", ".zprofile", ".zlogin", ".bash_login", ".bash_logout", ".inputrc", ".tmux.conf", ".gdbinit", ".lldbinit",
 }
 
 // ownNames are the directories of nod's own files: data, settings and keys.
@@ -97,7 +110,7 @@ type Names struct {
 // nod's own. They must be full paths in lower case.
 func Compile(guarded ...string) *Names {
 	n := &Names{
-		secrets: pathname.Compile(secretNames, ownNames, guarded), own: pathname.Compile(ownNames, guarded),
+		secrets: pathname.Compile(secretNames, agentNames, ownNames, guarded), own: pathname.Compile(ownNames, guarded),
 		guarded: len(guarded) > 0, readable: map[string]bool{},
 	}
 	for _, name := range openNames {
@@ -105,6 +118,28 @@ func Compile(guarded ...string) *Names {
 	}
 	return n
 }
+
+// Listed reports whether the file name p, which is meant literally, is on the list of secrets. p
+// is a full path.
+func (n *Names) Listed(p string) bool { return n.listed(literal.Replace(p), false) }
+
+// literal replaces the characters that are special in patterns. No listed name contains them.
+var literal = strings.NewReplacer("*", "_", "?", "_", "[", "_", "]", "_", `\`, "_")
+
+// Protected are the files of a project that decide what other programs run: settings of agents,
+// editors and shells, hooks, build servers' instructions, and nod's own files. Contained
+// commands cannot change them. The type is immutable and safe for concurrent use.
+type Protected struct{ names *pathname.Names }
+
+// CompileProtected compiles the list.
+func CompileProtected() *Protected {
+	list := slices.DeleteFunc(pathname.NeverRememberedNames(), func(name string) bool { return name == "head" }) // an ordinary name too; package contain looks for repositories itself
+	return &Protected{pathname.Compile(list, agentNames, instructions, ownNames)}
+}
+
+// Has reports whether the path rel, which is relative to the project and meant literally, is
+// protected.
+func (p *Protected) Has(rel string) bool { return p.names.Has(literal.Replace(rel), false) }
 
 // MayLeadFrom reports whether a relative path may mean a secret if it begins in one of dirs,
 // although the relative path alone does not look like a secret.

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/actors/policy/secrets"
+	"github.com/nodbus/nod/connectors/agents/contain"
+	"github.com/nodbus/nod/connectors/people"
+)
+
+// networkTag begins the permission to reach one host: @network:HOST:PORT.
+const networkTag = "@network:"
+
+// containSpec returns what a contained command may use: the project and the permissions in
+// tags. All paths must be absolute.
+func containSpec(project, dir string, command, tags []string) (contain.Spec, error) {
+	names, protected := secrets.Compile(), secrets.CompileProtected()
+	s := contain.Spec{
+		Project: project, Dir: dir, Command: command, Env: os.Environ(),
+		Secret: names.Listed, Protected: protected.Has,
+	}
+	for _, tag := range tags {
+		if host, ok := strings.CutPrefix(tag, networkTag); ok {
+			e, err := contain.ParseEndpoint(host)
+			if err != nil {
+				return s, err
+			}
+			s.Network = append(s.Network, e)
+			continue
+		}
+		p, err := policy.ParsePermission(tag)
+		if err != nil {
+			return s, err
+		}
+		switch p.Access {
+		case policy.AccessNetwork:
+			s.AnyNetwork = true
+		case policy.AccessRead:
+			s.Read = append(s.Read, p.Path)
+		case policy.AccessWrite:
+			s.Write = append(s.Write, p.Path)
+		default:
+			return s, fmt.Errorf("%s: a contained command can have @read:DIR, @write:DIR, @network:HOST:PORT or @network", tag)
+		}
+	}
+	return s, nil
+}
+
+// scratchAge is the time after which the directory of an unused session is removed.
+const scratchAge = 7 * 24 * time.Hour
+
+// scratchDir returns the directory that keeps /tmp and the changes to the toolchains' caches
+// for the contained commands of a session in a project. It removes those of old sessions.
+func scratchDir(session, project string) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	all := filepath.Join(cache, "nod", "contain")
+	sum := sha256.Sum256([]byte(session + "\x00" + project))
+	dir := filepath.Join(all, hex.EncodeToString(sum[:8]))
+	entries, _ := os.ReadDir(all)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > scratchAge && e.Name() != filepath.Base(dir) {
+			_ = os.RemoveAll(filepath.Join(all, e.Name()))
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	now := time.Now()
+	return dir, os.Chtimes(dir, now, now)
+}
+
+// contained runs the command of c contained, and tells what it was refused.
+func (c *execCmd) contained(e *env) error {
+	args, err := commandAfter(c.Command)
+	if err != nil {
+		return err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	if cwd, err = filepath.EvalSymlinks(cwd); err != nil {
+		return err
+	}
+	project := c.Project
+	if project == "" {
+		project = projectAround(cwd)
+	} else if project, err = filepath.EvalSymlinks(project); err != nil {
+		return err
+	}
+	s, err := containSpec(project, cwd, args, c.Permission)
+	if err != nil {
+		return err
+	}
+	s.ReadOnly = c.ReadOnly
+	s.AllowLandlockAlone = c.AllowLandlockAlone
+	s.Limits = contain.Limits{Memory: c.MemoryMB << 20, Processes: c.Processes, Time: c.Time}
+	if c.Session != "" {
+		if s.Scratch, err = scratchDir(c.Session, project); err != nil {
+			return err
+		}
+	}
+	if e.ctx.Err() != nil {
+		return fmt.Errorf("stopped before the command ran")
+	}
+	// The command itself handles the signals that end e.ctx.
+	report, err := contain.Run(context.WithoutCancel(e.ctx), s)
+	if err != nil {
+		return err
+	}
+	e.printContained(report, c.Time)
+	if report.ExitCode != 0 {
+		return exit(report.ExitCode)
+	}
+	return nil
+}
+
+// printContained tells what a contained command was refused, and how to ask for it.
+func (e *env) printContained(r contain.Report, limit time.Duration) {
+	if r.TimedOut {
+		fmt.Fprintf(e.stderr, "nod: the command was killed after %s\n", limit)
+	}
+	asked := make([]string, 0, len(r.Refused))
+	for _, f := range r.Refused {
+		if f.Reason != "" {
+			fmt.Fprintf(e.stderr, "nod: no connection to %s: it %s\n", people.Line(f.String()), people.Line(f.Reason))
+		} else if !slices.Contains(asked, f.String()) {
+			asked = append(asked, people.Line(f.String()))
+		}
+	}
+	if len(asked) > 0 {
+		fmt.Fprintf(e.stderr, "nod: the command wanted to reach %s, which is not granted; to ask for it: nod ask --permission %s%s \"run it again with this network access\"\n",
+			strings.Join(asked, ", "), networkTag, strings.Join(asked, " --permission "+networkTag))
+	}
+	if len(r.Undone) > 0 {
+		fmt.Fprintf(e.stderr, "nod: removed what the command made and other programs would obey: %s\n", people.Line(strings.Join(r.Undone, ", ")))
+	}
+}
+
+// projectAround returns the top of the work tree that contains dir, or dir itself.
+func projectAround(dir string) string {
+	for at := dir; at != "/"; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+	}
+	return dir
+}

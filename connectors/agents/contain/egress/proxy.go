@@ -1,0 +1,267 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Refusal is an endpoint that the proxy did not connect to.
+type Refusal struct {
+	Endpoint
+	Times  int
+	Reason string // why, if the endpoint is granted; "" means that it is not granted
+}
+
+// Proxy connects clients to granted endpoints and to no others.
+type Proxy struct {
+	granted []Endpoint
+	public  func(netip.Addr) bool
+	lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
+
+	mu      sync.Mutex
+	refused []Refusal
+	open    map[net.Conn]bool
+	closed  bool
+}
+
+// maxConnections bounds the connections that are open at a time.
+const maxConnections = 512
+
+// dialTimeout and headTimeout are the time limits of a connection and of a client's request.
+const (
+	dialTimeout = 20 * time.Second
+	headTimeout = 30 * time.Second
+)
+
+// New returns a proxy that connects to the granted endpoints.
+func New(granted []Endpoint) *Proxy {
+	return &Proxy{
+		granted: granted, public: Public, open: map[net.Conn]bool{},
+		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		},
+	}
+}
+
+// Serve answers the clients of l, until Close.
+func (p *Proxy) Serve(l net.Listener) {
+	if !p.keep(nil, l) {
+		l.Close()
+		return
+	}
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if !p.keep(conn, nil) {
+			conn.Close()
+			continue
+		}
+		go func() {
+			defer p.drop(conn)
+			p.serve(conn)
+		}()
+	}
+}
+
+// listenerConn lets Close end the listener together with the connections.
+type listenerConn struct {
+	net.Conn
+	l net.Listener
+}
+
+func (c listenerConn) Close() error { return c.l.Close() }
+
+func (p *Proxy) keep(c net.Conn, l net.Listener) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.open) >= maxConnections {
+		return false
+	}
+	if l != nil {
+		c = listenerConn{l: l}
+	}
+	p.open[c] = true
+	return true
+}
+
+func (p *Proxy) drop(c net.Conn) {
+	p.mu.Lock()
+	delete(p.open, c)
+	p.mu.Unlock()
+	c.Close()
+}
+
+// Close ends all connections.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for c := range p.open {
+		c.Close()
+	}
+}
+
+// Refused returns the endpoints that clients asked for in vain, in the order of their first
+// attempts.
+func (p *Proxy) Refused() []Refusal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.refused)
+}
+
+// maxRefusals bounds the list of refused endpoints, which a command can make long.
+const maxRefusals = 100
+
+func (p *Proxy) refuse(e Endpoint, reason string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.refused, func(r Refusal) bool { return r.Endpoint == e && r.Reason == reason })
+	if i >= 0 {
+		p.refused[i].Times++
+	} else if len(p.refused) < maxRefusals {
+		p.refused = append(p.refused, Refusal{e, 1, reason})
+	}
+	if reason != "" {
+		return &refusedError{fmt.Sprintf("nod: %s %s", e, reason)}
+	}
+	return &refusedError{fmt.Sprintf("nod: %s is not granted; to ask for it: nod ask --permission @network:%[1]s \"reach %[1]s\"", e)}
+}
+
+type refusedError struct{ text string }
+
+func (e *refusedError) Error() string { return e.text }
+
+// dial connects to an endpoint. It looks the name up once, and connects to the addresses that it
+// has checked.
+func (p *Proxy) dial(hostPort string) (net.Conn, error) {
+	e, err := ParseEndpoint(hostPort)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(p.granted, e) {
+		return nil, p.refuse(e, "")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	addrs := []netip.Addr{}
+	if a, err := netip.ParseAddr(e.Host); err == nil {
+		addrs = append(addrs, a)
+	} else if addrs, err = p.lookup(ctx, e.Host); err != nil {
+		return nil, err
+	}
+	last := error(nil)
+	for _, a := range addrs {
+		if !p.public(a) {
+			last = p.refuse(e, "has the address "+a.String()+", which is not public")
+			continue
+		}
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(a.Unmap(), e.Port).String())
+		if err == nil {
+			return conn, nil
+		}
+		last = err
+	}
+	if last == nil {
+		last = fmt.Errorf("%s has no address", e.Host)
+	}
+	return nil, last
+}
+
+func (p *Proxy) serve(conn net.Conn) {
+	_ = conn.SetReadDeadline(time.Now().Add(headTimeout))
+	in := bufio.NewReader(conn)
+	first, err := in.Peek(1)
+	if err != nil {
+		return
+	}
+	if first[0] == socksVersion {
+		p.serveSocks(conn, in)
+		return
+	}
+	p.serveHTTP(conn, in)
+}
+
+// serveHTTP serves one request. The next one needs a new connection, so that each has its own
+// check.
+func (p *Proxy) serveHTTP(conn net.Conn, in *bufio.Reader) {
+	r, err := http.ReadRequest(in)
+	if err != nil {
+		return
+	}
+	to := r.Host
+	if r.Method != http.MethodConnect {
+		if r.URL.Scheme != "http" || r.URL.Host == "" {
+			answer(conn, http.StatusBadRequest, "nod: this is a proxy: ask for a full http:// address")
+			return
+		}
+		if to = r.URL.Host; r.URL.Port() == "" {
+			to = net.JoinHostPort(r.URL.Hostname(), "80")
+		}
+	}
+	out, err := p.dial(to)
+	if err != nil {
+		status := http.StatusBadGateway
+		var refused *refusedError
+		if errors.As(err, &refused) {
+			status = http.StatusForbidden
+		}
+		answer(conn, status, err.Error())
+		return
+	}
+	if !p.keep(out, nil) {
+		out.Close()
+		return
+	}
+	defer p.drop(out)
+	_ = conn.SetReadDeadline(time.Time{})
+	if r.Method == http.MethodConnect {
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
+		join(conn, in, out)
+		return
+	}
+	for _, name := range []string{"Proxy-Connection", "Proxy-Authorization", "Connection", "Upgrade", "Keep-Alive", "Te"} {
+		r.Header.Del(name)
+	}
+	r.Close, r.Host = true, r.URL.Host
+	if r.Write(out) == nil {
+		_, _ = io.Copy(conn, out)
+	}
+}
+
+func answer(conn net.Conn, status int, text string) {
+	text = strings.ReplaceAll(text, "\n", " ") + "\n"
+	_, _ = io.WriteString(conn, "HTTP/1.1 "+strconv.Itoa(status)+" "+http.StatusText(status)+
+		"\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: "+strconv.Itoa(len(text))+"\r\n\r\n"+text)
+}
+
+// join copies in both directions until both have ended.
+func join(client net.Conn, in io.Reader, server net.Conn) {
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		_, _ = io.Copy(server, in)
+		closeWrite(server)
+	})
+	_, _ = io.Copy(client, server)
+	closeWrite(client)
+	wait.Wait()
+}
+
+func closeWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+}

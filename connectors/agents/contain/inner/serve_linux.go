@@ -1,0 +1,154 @@
+package inner
+
+import (
+	"runtime"
+	"syscall"
+	"unsafe"
+)
+
+// serve runs the command, passes on the signals that nod sends, and reports the command's
+// stops and end. The command leads a process group of its own: its signals to its group must
+// not reach processes outside.
+func serve(p *Plan) int {
+	pid, f := start(p)
+	if f != nil {
+		return report(NotRun, f)
+	}
+	go follow(pid)
+	for {
+		var status syscall.WaitStatus
+		got, err := syscall.Wait4(-1, &status, syscall.WUNTRACED, nil)
+		switch {
+		case err == syscall.EINTR, err == nil && got != pid:
+		case err != nil:
+			return report(Failed, fail("wait for the command", err))
+		case status.Stopped():
+			send(Message{Kind: Stopped, Value: uint32(status.StopSignal())})
+		default:
+			if !p.Namespaces {
+				killRest()
+			}
+			send(Message{Kind: Ended, Value: uint32(status)})
+			return 0
+		}
+	}
+}
+
+// start starts the program: a path, or a name in PATH.
+func start(p *Plan) (int, *failure) {
+	attr := &syscall.ProcAttr{
+		Env: p.Env, Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Foreground: p.Foreground, Ctty: 0},
+	}
+	name := p.Argv[0]
+	dirs := ":"
+	for _, v := range p.Env {
+		if len(v) > 5 && v[:5] == "PATH=" {
+			dirs = v[5:] + ":"
+		}
+	}
+	for i := range len(name) {
+		if name[i] == '/' {
+			dirs = ":"
+		}
+	}
+	last := error(syscall.ENOENT)
+	for begin, i := 0, 0; i < len(dirs); i++ {
+		if dirs[i] != ':' {
+			continue
+		}
+		path := name
+		if begin < i {
+			path = dirs[begin:i] + "/" + name
+		}
+		begin = i + 1
+		pid, err := syscall.ForkExec(path, p.Argv, attr)
+		if err == nil {
+			return pid, nil
+		}
+		if err != syscall.ENOENT && err != syscall.ENOTDIR && (err != syscall.EACCES || last == syscall.ENOENT) {
+			last = err
+		}
+		if err != syscall.ENOENT && err != syscall.ENOTDIR && err != syscall.EACCES {
+			break
+		}
+	}
+	return 0, fail("run "+name, last)
+}
+
+// follow obeys nod's messages. If nod ends, this process ends, and with it the command.
+func follow(pid int) {
+	head := make([]byte, MessageHead)
+	for readFull(head) {
+		m, _ := DecodeHead(head)
+		switch m.Kind {
+		case Signal:
+			_ = syscall.Kill(-pid, syscall.Signal(m.Value))
+		case TakeInput:
+			takeInput(pid)
+		}
+	}
+	killRest()
+	syscall.Exit(1)
+}
+
+// takeInput makes the process group the terminal's foreground job. The signal SIGTTOU, which
+// the kernel sends to a background process that does this, is blocked meanwhile.
+func takeInput(group int) {
+	const block, setMask = 0, 2
+	runtime.LockOSThread() // the mask belongs to the thread
+	defer runtime.UnlockOSThread()
+	var old, mask uint64
+	mask = 1 << (syscall.SIGTTOU - 1)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, block, uintptr(unsafe.Pointer(&mask)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	at := int32(group)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_IOCTL, 0, syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&at)))
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, setMask, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
+}
+
+// killRest kills all descendants of this process. In a process namespace of its own the kernel
+// does this. Without one, lost processes become children of this process, so that killing the
+// children again and again reaches all.
+func killRest() {
+	for range 1000 {
+		children := childrenOf(syscall.Getpid())
+		if len(children) == 0 {
+			return
+		}
+		for _, pid := range children {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		var status syscall.WaitStatus
+		_, _ = syscall.Wait4(-1, &status, 0, nil)
+	}
+}
+
+func childrenOf(pid int) []int {
+	fd, err := syscall.Open("/proc/self/task/"+decimal(pid)+"/children", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer syscall.Close(fd)
+	buf := make([]byte, 1<<16)
+	n, err := syscall.Read(fd, buf)
+	if err != nil {
+		return nil
+	}
+	var all []int
+	pid = 0
+	for _, c := range buf[:n] {
+		if c == ' ' {
+			all, pid = append(all, pid), 0
+		} else {
+			pid = pid*10 + int(c-'0')
+		}
+	}
+	return all
+}
+
+func decimal(n int) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return decimal(n/10) + string(rune('0'+n%10))
+}

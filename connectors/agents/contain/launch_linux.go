@@ -1,0 +1,238 @@
+package contain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nodbus/nod/connectors/agents/contain/egress"
+	"github.com/nodbus/nod/connectors/agents/contain/inner"
+)
+
+// ending is how a command ended.
+type ending struct {
+	code     int
+	timedOut bool
+}
+
+// setupError is a failure before the command started.
+type setupError struct {
+	what string
+	err  error
+}
+
+func (e *setupError) Error() string { return e.what + ": " + e.err.Error() }
+func (e *setupError) Unwrap() error { return e.err }
+
+// unavailable reports whether err means that this machine does not offer namespaces.
+func unavailable(err error) bool {
+	var setup *setupError
+	if !errors.As(err, &setup) {
+		return false
+	}
+	for _, errno := range []syscall.Errno{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSPC, unix.ENOSYS, unix.EUSERS, unix.ENODEV, unix.EOPNOTSUPP} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+// innerCapabilities are the rights within its own namespaces with which the inner process
+// builds the file system, including layers. It drops all before the command starts.
+var innerCapabilities = []uintptr{
+	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN, unix.CAP_MKNOD,
+}
+
+// launch runs the command by plan p, and waits for its end.
+func launch(ctx context.Context, s *Spec, p *inner.Plan, proxy *egress.Proxy) (ending, error) {
+	// The kernel kills the inner process when the thread that started it ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	j := &job{spec: s, proxy: proxy, foreground: ownsTerminal(s)}
+	p.Foreground = j.foreground
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return ending{}, refused("connect to the inner process: %w", err)
+	}
+	j.control = os.NewFile(uintptr(pair[0]), "control")
+	defer j.control.Close()
+	theirs := os.NewFile(uintptr(pair[1]), "control")
+	j.process, err = os.StartProcess("/proc/self/exe", []string{inner.Name}, &os.ProcAttr{
+		Dir: "/", Env: []string{inner.Variable + "=1", "GOMAXPROCS=2"},
+		Files: []*os.File{s.Stdin, s.Stdout, s.Stderr, theirs}, Sys: innerAttributes(p),
+	})
+	theirs.Close()
+	if err != nil {
+		return ending{}, &setupError{"start in namespaces", err}
+	}
+	return j.run(ctx, p)
+}
+
+func innerAttributes(p *inner.Plan) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if !p.Namespaces {
+		return a
+	}
+	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	if !p.ShareNet {
+		a.Cloneflags |= unix.CLONE_NEWNET
+	}
+	uid, gid := os.Geteuid(), os.Getegid()
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	a.AmbientCaps = innerCapabilities
+	return a
+}
+
+// job is a command that runs.
+type job struct {
+	spec       *Spec
+	proxy      *egress.Proxy
+	control    *os.File
+	process    *os.Process
+	foreground bool // the command is the terminal's foreground job, and gets its signals by itself
+	stopped    bool
+}
+
+func (j *job) run(ctx context.Context, p *inner.Plan) (ending, error) {
+	signals := watchSignals()
+	defer signals.stop()
+	defer j.proxy.Close()
+	// The plan can be larger than the socket's buffer, so the inner process's first message may
+	// come before its end.
+	go func() { _, _ = j.control.Write(p.Encode()) }()
+	messages := make(chan inner.Message)
+	go j.receive(messages)
+	var timeout <-chan time.Time
+	if j.spec.Limits.Time > 0 {
+		timer := time.NewTimer(j.spec.Limits.Time)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	end, err := ending{code: 128 + int(syscall.SIGKILL)}, error(nil)
+	for done := ctx.Done(); ; {
+		select {
+		case m, ok := <-messages:
+			if !ok {
+				_, _ = j.process.Wait()
+				j.takeTerminalBack()
+				return end, err
+			}
+			switch m.Kind {
+			case inner.Failed:
+				err = &setupError{m.Text, syscall.Errno(m.Value)}
+			case inner.NotRun:
+				err = notRun(m)
+			case inner.Stopped:
+				j.suspend(signals, syscall.Signal(m.Value))
+			case inner.Ended:
+				end.code = exitCode(syscall.WaitStatus(m.Value))
+			}
+		case sig := <-signals.c:
+			j.pass(signals, sig.(syscall.Signal))
+		case <-timeout:
+			end.timedOut, timeout = true, nil
+			j.kill()
+		case <-done:
+			done = nil
+			j.kill()
+		}
+	}
+}
+
+func exitCode(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+func notRun(m inner.Message) error {
+	errno := syscall.Errno(m.Value)
+	switch errno {
+	case unix.ENOENT:
+		return &Error{CodeNotFound, fmt.Errorf("%s: not found inside: the program does not exist, or lies outside what a contained command sees", m.Text)}
+	case unix.EACCES:
+		return &Error{CodeCannot, fmt.Errorf("%s: %w: it is not executable", m.Text, errno)}
+	}
+	return &Error{CodeCannot, fmt.Errorf("%s: %w", m.Text, errno)}
+}
+
+// kill ends the command with all its processes.
+func (j *job) kill() {
+	_ = unix.Shutdown(int(j.control.Fd()), unix.SHUT_WR) // the inner process kills the rest and ends
+	go func() {
+		time.Sleep(2 * time.Second)
+		_ = j.process.Kill()
+	}()
+}
+
+func (j *job) send(m inner.Message) { _, _ = j.control.Write(m.Encode()) }
+
+// receive passes on the inner process's messages, and starts the proxy when its socket comes.
+// It closes the channel when the inner process has ended.
+func (j *job) receive(messages chan<- inner.Message) {
+	defer close(messages)
+	fd := int(j.control.Fd())
+	head, oob := make([]byte, inner.MessageHead), make([]byte, unix.CmsgSpace(4))
+	for {
+		n, oobn, err := readWithFiles(fd, head, oob)
+		if err != nil || n == 0 {
+			return
+		}
+		m, size := inner.DecodeHead(head)
+		text := make([]byte, size)
+		if _, _, err := readWithFiles(fd, text, nil); err != nil {
+			return
+		}
+		m.Text = string(text)
+		if m.Kind == inner.Listener {
+			j.serve(oob[:oobn])
+			continue
+		}
+		messages <- m
+	}
+}
+
+// readWithFiles fills b, and reads the files that come with the first byte.
+func readWithFiles(fd int, b, oob []byte) (n, oobn int, err error) {
+	for n < len(b) {
+		got, gotOob, _, _, err := unix.Recvmsg(fd, b[n:], oob, unix.MSG_CMSG_CLOEXEC)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || got == 0 {
+			return 0, 0, err
+		}
+		if n += got; gotOob > 0 {
+			oobn, oob = gotOob, nil
+		}
+	}
+	return n, oobn, nil
+}
+
+// serve starts the proxy on the socket that came with a message. Without it the command has no
+// way to the network, so an error needs no care.
+func (j *job) serve(oob []byte) {
+	parts, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(parts) != 1 {
+		return
+	}
+	fds, err := unix.ParseUnixRights(&parts[0])
+	if err != nil || len(fds) != 1 {
+		return
+	}
+	f := os.NewFile(uintptr(fds[0]), "proxy")
+	defer f.Close()
+	if l, err := net.FileListener(f); err == nil {
+		go j.proxy.Serve(l)
+	}
+}

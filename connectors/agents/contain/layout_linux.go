@@ -1,0 +1,287 @@
+package contain
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/connectors/agents/contain/inner"
+	"github.com/nodbus/nod/connectors/agents/exec"
+)
+
+// layout is the file system that a command sees. Its steps are in the order in which the inner
+// process takes them: a directory before what lies below it.
+type layout struct {
+	spec    *Spec
+	home    string // the command's home directory; "" if it is in the project
+	scratch string // the directory for changes to caches, on the disk or in memory
+	steps   []inner.Step
+	made    map[string]bool // directories that steps have made, and the places of mounts
+	shown   []string        // paths that are shown from the outside
+	layers  int
+}
+
+const harmless = inner.NoSuid | inner.NoDev
+
+// maxCopied bounds the size of a file that is copied into the command's file system.
+const maxCopied = 1 << 20
+
+func (l *layout) step(s inner.Step) { l.steps = append(l.steps, s) }
+
+// visible reports whether a path is shown from the outside.
+func (l *layout) visible(p string) bool {
+	return slices.ContainsFunc(l.shown, func(s string) bool { return within(p, s) })
+}
+
+// parents makes the directories above p, unless they are shown from the outside.
+func (l *layout) parents(p string) {
+	dir := filepath.Dir(p)
+	if dir == "/" || l.made[dir] || l.visible(dir) {
+		return
+	}
+	l.parents(dir)
+	l.made[dir] = true
+	l.step(inner.Step{Kind: inner.StepDir, Path: dir, Attr: 0o755})
+}
+
+// place makes an empty file or directory on which p can be mounted.
+func (l *layout) place(p string, dir bool) {
+	l.parents(p)
+	if l.made[p] || l.visible(p) {
+		return
+	}
+	l.made[p] = true
+	if dir {
+		l.step(inner.Step{Kind: inner.StepDir, Path: p, Attr: 0o755})
+	} else {
+		l.step(inner.Step{Kind: inner.StepFile, Path: p})
+	}
+}
+
+func (l *layout) memory(p, options string) {
+	l.place(p, true)
+	l.step(inner.Step{Kind: inner.StepTmpfs, Path: p, Data: options})
+}
+
+// file makes a file with this content.
+func (l *layout) file(p, content string) {
+	l.parents(p)
+	l.made[p] = true
+	l.step(inner.Step{Kind: inner.StepFile, Path: p, Data: content})
+}
+
+// show shows a path as it is outside. It does nothing if the path does not exist.
+func (l *layout) show(p string, attr uint64) error {
+	info, err := os.Lstat(p)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return l.showLink(p, attr)
+	}
+	l.place(p, info.IsDir())
+	l.shown = append(l.shown, p)
+	l.step(inner.Step{Kind: inner.StepBind, Source: p, Path: p, Attr: attr})
+	return nil
+}
+
+// showLink shows a symbolic link and its target. A target outside of all that is shown is
+// copied if it is a small file, as /etc/resolv.conf is.
+func (l *layout) showLink(p string, attr uint64) error {
+	target, err := os.Readlink(p)
+	real, realErr := filepath.EvalSymlinks(p)
+	if err != nil || realErr != nil || l.made[p] || l.visible(p) {
+		return nil // a dangling link
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return nil
+	}
+	switch {
+	case info.IsDir():
+		if !l.visible(real) {
+			if err := l.show(real, attr); err != nil {
+				return err
+			}
+		}
+	case !l.visible(real):
+		content, err := os.ReadFile(real)
+		if err != nil || len(content) > maxCopied {
+			return nil
+		}
+		l.file(p, string(content))
+		return nil
+	}
+	l.parents(p)
+	l.made[p] = true
+	l.step(inner.Step{Kind: inner.StepLink, Path: p, Data: target})
+	return nil
+}
+
+// system shows the programs and settings of the system, and makes the devices, /proc and /tmp.
+func (l *layout) system() error {
+	paths := slices.Concat(exec.SystemPaths(), systemPaths)
+	slices.Sort(paths)
+	usr := func(p string) int { // links lead to /usr, so it comes first
+		if within(p, "/usr") || within(p, "/nix") {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(paths, func(a, b string) int { return usr(a) - usr(b) })
+	for _, p := range slices.Compact(paths) {
+		if within(p, "/proc") || within(p, "/dev") || l.visible(p) {
+			continue
+		}
+		if err := l.show(p, harmless|inner.ReadOnly); err != nil {
+			return err
+		}
+	}
+	l.memory("/dev", "mode=0755,size=64k")
+	for _, device := range append(exec.SystemDevices(), "/dev/random", "/dev/urandom") {
+		l.place(device, false)
+		l.step(inner.Step{Kind: inner.StepBind, Source: device, Path: device, Attr: inner.NoSuid})
+	}
+	for name, target := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
+		l.step(inner.Step{Kind: inner.StepLink, Path: "/dev/" + name, Data: target})
+	}
+	l.place("/dev/pts", true)
+	l.step(inner.Step{Kind: inner.StepPts, Path: "/dev/pts"})
+	l.memory("/dev/shm", "mode=1777")
+	l.place("/proc", true)
+	l.step(inner.Step{Kind: inner.StepProc, Path: "/proc"})
+	l.made["/tmp"] = true
+	l.step(inner.Step{Kind: inner.StepDir, Path: "/tmp", Attr: 0o755})
+	if l.spec.Scratch == "" {
+		l.memory("/tmp", "mode=1777")
+	} else {
+		l.step(inner.Step{Kind: inner.StepBind, Source: filepath.Join(l.spec.Scratch, "tmp"), Path: "/tmp", Attr: harmless})
+	}
+	l.memory("/run", "mode=0755,size=1m")
+	l.parents("/var/tmp")
+	l.step(inner.Step{Kind: inner.StepLink, Path: "/var/tmp", Data: "/tmp"})
+	l.made["/var/tmp"] = true
+	return nil
+}
+
+// homeDir makes a home directory in memory with the toolchains, their caches, and the user's
+// git settings without logins.
+func (l *layout) homeDir() error {
+	env := l.spec.Env
+	if l.home != "" {
+		l.memory(l.home, "mode=0700")
+	}
+	tools := map[string]bool{} // the value says whether the directory is a cache
+	for _, name := range toolVariables {
+		tools[variable(env, name)] = false
+	}
+	for dir := range strings.SplitSeq(variable(env, "PATH"), ":") {
+		tools[dir] = false
+	}
+	if gopath := variable(env, "GOPATH"); gopath != "" {
+		tools[filepath.Join(gopath, "pkg")], tools[filepath.Join(gopath, "bin")] = true, false
+	}
+	if cargo := variable(env, "CARGO_HOME"); cargo != "" {
+		tools[filepath.Join(cargo, "bin")] = false
+		tools[filepath.Join(cargo, "registry")], tools[filepath.Join(cargo, "git")] = true, true
+	}
+	if l.home != "" {
+		for _, dir := range toolDirs {
+			tools[filepath.Join(l.home, dir)] = false
+		}
+		for _, dir := range cacheDirs {
+			tools[filepath.Join(l.home, dir)] = true
+		}
+	}
+	for _, name := range cacheVariables {
+		tools[variable(env, name)] = true
+	}
+	dirs := make([]string, 0, len(tools))
+	for dir := range tools {
+		dirs = append(dirs, dir)
+	}
+	slices.Sort(dirs)
+	for _, dir := range dirs {
+		if err := l.tool(dir, tools[dir]); err != nil {
+			return err
+		}
+	}
+	return l.userGit()
+}
+
+// tool shows a directory of a toolchain, unless it holds a home directory or a secret's name.
+func (l *layout) tool(dir string, cache bool) error {
+	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" || dir == "/home" || dir == "/tmp" || l.visible(dir) ||
+		l.home != "" && within(l.home, dir) || within(l.spec.Project, dir) || within(dir, l.spec.Project) || l.spec.Secret != nil && l.spec.Secret(dir) {
+		return nil
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return nil
+	}
+	if !info.IsDir() {
+		return l.show(dir, harmless|inner.ReadOnly)
+	}
+	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
+		return nil // a link above it may lead to the home directory
+	}
+	if !cache || strings.ContainsAny(dir, `,:\`) {
+		return l.show(dir, harmless|inner.ReadOnly)
+	}
+	l.place(dir, true)
+	l.shown = append(l.shown, dir)
+	name := strings.ReplaceAll(strings.Trim(dir, "/"), "/", "-")
+	l.step(inner.Step{Kind: inner.StepOverlay, Source: dir, Path: dir, Data: filepath.Join(l.scratch, name), Attr: harmless})
+	return nil
+}
+
+// userGit copies the user's git settings without logins, so that commits have an author.
+func (l *layout) userGit() error {
+	if l.home == "" {
+		return nil
+	}
+	for _, name := range []string{".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"} {
+		data, err := os.ReadFile(filepath.Join(l.home, name))
+		if err == nil && len(data) <= maxCopied {
+			l.file(filepath.Join(l.home, name), withoutLogins(string(data)))
+		}
+	}
+	return nil
+}
+
+// grants shows the project and the paths that the command may also read or write.
+func (l *layout) grants() error {
+	attrs := map[string]uint64{}
+	for _, p := range l.spec.Read {
+		attrs[p] = harmless | inner.ReadOnly
+	}
+	for _, p := range l.spec.Write {
+		attrs[p] = harmless
+	}
+	attrs[l.spec.Project] = harmless
+	if l.spec.ReadOnly {
+		attrs[l.spec.Project] |= inner.ReadOnly
+	}
+	paths := make([]string, 0, len(attrs))
+	for p := range attrs {
+		paths = append(paths, p)
+	}
+	slices.Sort(paths)
+	for _, p := range paths {
+		f, err := inspect(p, plain)
+		if err != nil {
+			return fmt.Errorf("%s: %w: create it first, or leave it out", p, err)
+		}
+		l.place(p, f.dir)
+		l.shown = append(l.shown, p)
+		l.step(inner.Step{Kind: inner.StepBind, Source: p, Path: p, Attr: attrs[p], Dev: f.dev, Ino: f.ino})
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+//go:build !linux
+
+package contain
+
+import (
+	"context"
+	"errors"
+)
+
+var errNotLinux = errors.New("only Linux can contain commands")
+
+// Support returns the strongest level that this machine supports, and why no stronger one.
+func Support() (Level, error) { return None, errNotLinux }
+
+// Run refuses every command.
+func Run(context.Context, Spec) (Report, error) {
+	return Report{}, &Error{CodeRefused, errNotLinux}
+}

@@ -1,0 +1,293 @@
+package contain
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// kind says why a path is treated specially.
+type kind int
+
+const (
+	plain kind = iota
+	secret
+	protected
+	socket  // another program's Unix socket
+	gitDir  // a repository, or the file .git of a linked work tree
+	through // a symbolic link with a protected name
+)
+
+// finding is a path that needs a mount of its own.
+type finding struct {
+	path     string
+	kind     kind
+	dir      bool
+	dev, ino uint64
+	links    uint64
+	target   string // of a symbolic link
+}
+
+// tree is what a scan found below a directory.
+type tree struct {
+	top   string
+	dirs  []string // all directories, except those below findings
+	found []finding
+}
+
+// maxEntries bounds the number of files in a project. A larger one is refused: its secrets
+// could not be found in time.
+const maxEntries = 2_000_000
+
+// names judges paths by their names.
+type names struct {
+	secret    func(full string) bool
+	protected func(rel string) bool
+}
+
+func (n *names) of(top, full, name string) kind {
+	switch {
+	case name == ".git":
+		return gitDir
+	case n.secret != nil && n.secret(full):
+		return secret
+	case n.protected != nil && n.protected(strings.TrimPrefix(full[len(top):], "/")):
+		return protected
+	}
+	return plain
+}
+
+// scanner walks a tree with several goroutines.
+type scanner struct {
+	names *names
+	top   string
+	depth int // how far below top to look; 0 means to the end
+
+	mu      sync.Mutex
+	wake    *sync.Cond
+	todo    []string
+	busy    int
+	entries int
+	tree    tree
+	err     error
+}
+
+// scan finds the paths below top that need a mount of their own.
+func scan(top string, n *names, depth int) (tree, error) {
+	s := &scanner{names: n, top: top, depth: depth, todo: []string{top}, tree: tree{top: top}}
+	s.wake = sync.NewCond(&s.mu)
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), 8) {
+		wait.Go(s.work)
+	}
+	wait.Wait()
+	if s.err != nil {
+		return tree{}, fmt.Errorf("look for secrets in %s: %w", top, s.err)
+	}
+	slices.SortFunc(s.tree.found, func(a, b finding) int { return strings.Compare(a.path, b.path) })
+	return s.tree, nil
+}
+
+func (s *scanner) work() {
+	buf := make([]byte, 64<<10)
+	for {
+		s.mu.Lock()
+		for len(s.todo) == 0 && s.busy > 0 && s.err == nil {
+			s.wake.Wait()
+		}
+		if len(s.todo) == 0 || s.err != nil {
+			s.wake.Broadcast()
+			s.mu.Unlock()
+			return
+		}
+		dir := s.todo[len(s.todo)-1]
+		s.todo = s.todo[:len(s.todo)-1]
+		s.busy++
+		s.mu.Unlock()
+
+		sub, found, entries, err := s.directory(dir, buf)
+
+		s.mu.Lock()
+		s.busy--
+		s.entries += entries
+		s.tree.dirs = append(s.tree.dirs, dir)
+		s.tree.found = append(s.tree.found, found...)
+		s.todo = append(s.todo, sub...)
+		if err == nil && s.entries > maxEntries {
+			err = fmt.Errorf("it has more than %d files: contain a part of it", maxEntries)
+		}
+		if s.err == nil {
+			s.err = err
+		}
+		s.wake.Broadcast()
+		s.mu.Unlock()
+	}
+}
+
+func (s *scanner) directory(dir string, buf []byte) (sub []string, found []finding, entries int, err error) {
+	deep := s.depth > 0 && strings.Count(dir[len(s.top):], "/")+1 >= s.depth
+	err = eachEntry(dir, buf, func(name string, typ byte) error {
+		entries++
+		full := dir + "/" + name
+		if dir == "/" {
+			full = "/" + name
+		}
+		if typ == unix.DT_UNKNOWN {
+			var st unix.Stat_t
+			if err := unix.Lstat(full, &st); err != nil {
+				return ignoreGone(err)
+			}
+			typ = byte(st.Mode & unix.S_IFMT >> 12)
+		}
+		k := s.names.of(s.top, full, name)
+		if k == plain && typ == unix.DT_SOCK {
+			k = socket
+		}
+		if k == plain {
+			if typ == unix.DT_DIR && !deep {
+				sub = append(sub, full)
+			}
+			return nil
+		}
+		f, err := inspect(full, k)
+		if err == nil {
+			found = append(found, f)
+		}
+		return ignoreGone(err)
+	})
+	if errors.Is(err, fs.ErrPermission) && dir != s.top {
+		err = nil // the command cannot read the directory either
+	}
+	return sub, found, entries, ignoreGone(err)
+}
+
+// ignoreGone drops the error of a file that was removed during the scan.
+func ignoreGone(err error) error {
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+func inspect(full string, k kind) (finding, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(full, &st); err != nil {
+		return finding{}, err
+	}
+	f := finding{path: full, kind: k, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR, dev: st.Dev, ino: st.Ino, links: uint64(st.Nlink)}
+	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return f, nil
+	}
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlink(full, buf)
+	if err != nil {
+		return finding{}, err
+	}
+	if f.target = string(buf[:n]); f.kind != secret {
+		f.kind = through
+	}
+	return f, nil
+}
+
+// eachEntry calls f with the name and the type of each entry of a directory.
+func eachEntry(dir string, buf []byte, f func(name string, typ byte) error) error {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Getdents(fd, buf)
+		if err != nil || n == 0 {
+			return err
+		}
+		for b := buf[:n]; len(b) > 0; {
+			size := int(b[16]) | int(b[17])<<8 // of struct linux_dirent64
+			name := b[19:size]
+			if end := slices.Index(name, 0); end >= 0 {
+				name = name[:end]
+			}
+			if s := string(name); s != "." && s != ".." {
+				if err := f(s, b[18]); err != nil {
+					return err
+				}
+			}
+			b = b[size:]
+		}
+	}
+}
+
+// linkTargets returns the files and directories inside the tree to which the secret and
+// protected links in it lead, as findings of the same kind.
+func (t *tree) linkTargets() []finding {
+	var out []finding
+	for _, f := range t.found {
+		if f.target == "" {
+			continue
+		}
+		to := f.target
+		if !path.IsAbs(to) {
+			to = path.Join(path.Dir(f.path), to)
+		}
+		real, err := realPath(to)
+		if err != nil || !within(real, t.top) || real == t.top {
+			continue
+		}
+		k := f.kind
+		if k == through {
+			k = protected
+		}
+		if g, err := inspect(real, k); err == nil {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// otherLinks returns further names of the findings' files in the tree: hard links.
+func (t *tree) otherLinks() ([]finding, error) {
+	type file struct{ dev, ino uint64 }
+	kinds := map[file]kind{}
+	known := map[string]bool{}
+	for _, f := range t.found {
+		if !f.dir && f.links > 1 && (f.kind == secret || f.kind == protected) {
+			kinds[file{f.dev, f.ino}] = f.kind
+			known[f.path] = true
+		}
+	}
+	if len(kinds) == 0 {
+		return nil, nil
+	}
+	var out []finding
+	buf := make([]byte, 64<<10)
+	for _, dir := range t.dirs {
+		err := eachEntry(dir, buf, func(name string, typ byte) error {
+			if full := dir + "/" + name; typ == unix.DT_REG && !known[full] {
+				f, err := inspect(full, plain)
+				if err != nil {
+					return ignoreGone(err)
+				}
+				if f.kind = kinds[file{f.dev, f.ino}]; f.kind != plain {
+					out = append(out, f)
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// within reports whether the clean path p is dir or lies below it.
+func within(p, dir string) bool {
+	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+}
