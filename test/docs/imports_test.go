@@ -108,7 +108,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/..."}, // actors/policy, contained: only in tests
-		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"},     // httpapi: only in tests
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"},                                // httpapi: only in tests
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // only in tests
