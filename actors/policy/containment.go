@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/contained"
@@ -97,16 +96,6 @@ func (c *Containment) Needs() []Permission {
 	return perms
 }
 
-// Granted returns the verdict Contain for a call about which v asks only because permissions are
-// missing, once all of them are granted.
-func (v Verdict) Granted() Verdict {
-	if v.Containment == nil || v.Effect != Ask {
-		return v
-	}
-	v.Effect, v.Why = Contain, ""
-	return v
-}
-
 // RunInput returns the input of a shell tool with its command replaced by one that asks the
 // engine for the decision with this key, and then runs the line contained. It returns false if
 // the input has no single text field for the command.
@@ -136,14 +125,3 @@ func (c *Containment) RunInput(input json.RawMessage, key string) (json.RawMessa
 
 // Words returns the words that the changed command runs contained.
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
-
-// Protected reports whether a file decides which programs run, by its path in the project. A
-// contained command cannot change such files.
-func Protected(rel string) bool {
-	return pathname.NeverRemembered.Has(strings.TrimPrefix(rel, "/"), true) || slices.Contains(strings.Split(strings.ToLower(rel), "/"), ".nod")
-}
-
-// Secret reports whether a path may be a secret by its name.
-func (p *Policy) Secret(path string) bool {
-	return p.shell.Secrets.MayBe(path, &pathname.Location{}, false)
-}

@@ -40,12 +40,15 @@ type Need struct {
 
 // Judge judges command lines. It is immutable and safe for concurrent use.
 type Judge struct {
-	names  *secrets.Names
-	checks map[string]func(*command)
+	names     *secrets.Names
+	protected *secrets.Protected // files that a contained command cannot change
+	checks    map[string]func(*command)
 }
 
 // New returns a Judge that knows secrets by these names.
-func New(names *secrets.Names) *Judge { return &Judge{names: names, checks: newChecks()} }
+func New(names *secrets.Names) *Judge {
+	return &Judge{names: names, protected: secrets.CompileProtected(), checks: newChecks()}
+}
 
 // Line judges a command line that runs at loc.
 func (by *Judge) Line(src string, loc pathname.Location) Judgement {

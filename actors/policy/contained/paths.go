@@ -178,7 +178,7 @@ func (c *command) writesPath(p string, over bool) {
 	switch {
 	case inPrivate(c.script, p), throwaway(c.script, p):
 	case pathname.Within(p, c.script.Project):
-		if pathname.NeverRemembered.Has(p[len(c.script.Project):], true) {
+		if rel := strings.TrimPrefix(p[len(c.script.Project):], "/"); pathname.NeverRemembered.Has(rel, true) || c.protected.Has(rel) {
 			c.refuse("writes " + path.Base(p) + ", which may decide what programs run")
 		}
 		if over {

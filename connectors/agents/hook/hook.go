@@ -44,6 +44,10 @@ type Options struct {
 	// is empty, the project is the working directory of each call, which an agent can
 	// change.
 	Project string
+	// Contain is schemas.ContainPossible if this machine can run calls contained and Project
+	// is known, or the reason why they cannot run contained. It has an effect only if the host
+	// runs a changed input.
+	Contain string
 	// DeferAfter is how long the hook waits for a decision; zero means without limit. After
 	// that time, in an Alone turn (see Turn), the hook tells the host to end its run and
 	// repeat the call later. In a Shared turn it denies the call instead, and the request

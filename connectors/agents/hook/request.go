@@ -40,6 +40,9 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	if r.SessionLabel == "" && call.Cwd != "" {
 		r.SessionLabel = filepath.Base(call.Cwd)
 	}
+	if host.ChangesInput {
+		r.Contain = o.Contain
+	}
 	for _, rule := range call.Rules {
 		r.Options = append(r.Options, rule.Option)
 	}
