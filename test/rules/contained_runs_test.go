@@ -46,7 +46,7 @@ func TestACallRunsContainedOnce(t *testing.T) {
 
 	_, err := starts(ada, r, "bash", "-c", "rm -rf /")
 	env.Refusal(err, schemas.CodeForbidden)
-	other := env.Agent("bo")
+	other := env.Agent("ben")
 	_, err = starts(other, r, "bash", "-c", "make test")
 	env.Refusal(err, schemas.CodeNotFound)
 
