@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -113,7 +114,7 @@ func (c *execCmd) contained(e *env) error {
 		}
 	}
 	if e.ctx.Err() != nil {
-		return fmt.Errorf("stopped before the command ran")
+		return errors.New("stopped before the command ran")
 	}
 	// The command itself handles the signals that end e.ctx.
 	report, err := contain.Run(context.WithoutCancel(e.ctx), s)
@@ -141,11 +142,11 @@ func (e *env) printContained(r contain.Report, limit time.Duration) {
 		}
 	}
 	if len(asked) > 0 {
-		fmt.Fprintf(e.stderr, "nod: the command wanted to reach %s, which is not granted; to ask for it: nod ask --permission %s%s \"run it again with this network access\"\n",
+		fmt.Fprintf(e.stderr, "nod: the command could not reach %s, which is not granted; to grant it: nod exec --contain --permission %s%s -- COMMAND\n",
 			strings.Join(asked, ", "), networkTag, strings.Join(asked, " --permission "+networkTag))
 	}
 	if len(r.Undone) > 0 {
-		fmt.Fprintf(e.stderr, "nod: removed what the command made and other programs would obey: %s\n", people.Line(strings.Join(r.Undone, ", ")))
+		fmt.Fprintf(e.stderr, "nod: the command made files that other programs would obey, so nod moved them to %s: %s\n", people.Line(r.UndoneTo), people.Line(strings.Join(r.Undone, ", ")))
 	}
 }
 

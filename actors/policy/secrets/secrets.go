@@ -121,7 +121,11 @@ func Compile(guarded ...string) *Names {
 
 // Listed reports whether the file name p, which is meant literally, is on the list of secrets. p
 // is a full path.
-func (n *Names) Listed(p string) bool { return n.listed(literal.Replace(p), false) }
+//
+// Files in /dev/shm are ordinary files, although /dev is on the list.
+func (n *Names) Listed(p string) bool {
+	return n.listed(literal.Replace(strings.TrimPrefix(p, "/dev/shm")), false)
+}
 
 // literal replaces the characters that are special in patterns. No listed name contains them.
 var literal = strings.NewReplacer("*", "_", "?", "_", "[", "_", "]", "_", `\`, "_")

@@ -92,7 +92,8 @@ type Report struct {
 	Changed  []string      // changed files, relative to the project; at most MaxChanged
 	Changes  int           // the number of changed files, also those beyond MaxChanged
 	Partial  bool          // Changed and Changes may lack some files
-	Undone   []string      // protected paths that the command made; Run has removed them
+	Undone   []string      // protected paths that the command made
+	UndoneTo string        // the directory to which Run has moved Undone
 	Elapsed  time.Duration
 }
 

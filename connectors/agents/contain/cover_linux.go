@@ -64,6 +64,12 @@ func (c *covers) protect(p string) {
 	}
 }
 
+func (c *covers) protectAll(paths []string) {
+	for _, p := range paths {
+		c.protect(p)
+	}
+}
+
 // config shows a git configuration file without logins, and protects it.
 func (c *covers) config(p string) {
 	f, err := inspect(p, protected)
@@ -183,10 +189,10 @@ func (c *covers) linkedRepository(r linked) {
 	c.protect(filepath.Join(r.common, "objects/info/alternates"))
 }
 
-// configured protects what the repository's and the user's git settings lead to: hooks,
-// included files and programs.
-func (c *covers) configured(top string, repository string) {
-	g := gitNames{top: top, home: c.layout.home, seen: map[string]bool{}}
+// configuredPaths returns the paths of a project to which its repository's and the user's git
+// settings lead: hooks, included files and programs.
+func configuredPaths(top, repository, home string) []string {
+	g := gitNames{top: top, home: home, seen: map[string]bool{}}
 	files := []string{filepath.Join(repository, "config"), filepath.Join(repository, "config.worktree"), "/etc/gitconfig"}
 	if g.home != "" {
 		files = append(files, filepath.Join(g.home, ".gitconfig"), filepath.Join(g.home, ".config/git/config"))
@@ -195,26 +201,25 @@ func (c *covers) configured(top string, repository string) {
 		g.readConfig(f)
 	}
 	slices.Sort(g.paths)
+	var all []string
 	for _, p := range slices.Compact(g.paths) {
 		if real, err := realPath(p); err == nil {
 			p = real
 		}
 		if p != top && within(p, top) && !within(p, repository) {
-			c.protect(p)
+			all = append(all, p)
 		}
 	}
+	return all
 }
 
 // realPath returns the path without symbolic links.
 func realPath(p string) (string, error) { return filepath.EvalSymlinks(p) }
 
-// bareRepository protects a repository without a work tree. git takes a directory for one if it
-// holds the names HEAD, objects and refs.
+// bareRepository protects a repository without a work tree.
 func (c *covers) bareRepository(dir string) {
-	for _, name := range []string{"objects", "refs"} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !info.IsDir() {
-			return
-		}
+	if !bareRepositoryAt(dir) {
+		return
 	}
 	for _, name := range []string{"config", "hooks"} {
 		c.protect(filepath.Join(dir, name))

@@ -112,9 +112,10 @@ func withoutLogins(data string) string {
 			section, _, _ = strings.Cut(bare[1:], "]")
 			section = strings.Trim(section, " ")
 		}
+		key, _, _ := strings.Cut(bare, "=")
 		secretLine := strings.HasPrefix(section, "credential")
 		for _, word := range []string{"extraheader", "cookie", "pass", "token", "secret", "apikey", "sslkey"} {
-			secretLine = secretLine || strings.Contains(bare, word)
+			secretLine = secretLine || strings.Contains(key, word)
 		}
 		if !dropped && !secretLine {
 			out.WriteString(userInfo.ReplaceAllString(line, "$1"))

@@ -77,10 +77,11 @@ func launch(ctx context.Context, s *Spec, p *inner.Plan, proxy *egress.Proxy) (e
 }
 
 func innerAttributes(p *inner.Plan) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if !p.Namespaces {
+	a := &syscall.SysProcAttr{Setpgid: true}
+	if !p.Namespaces { // when nod ends, the inner process must live on until it has killed the rest
 		return a
 	}
+	a.Pdeathsig = syscall.SIGKILL
 	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	if !p.ShareNet {
 		a.Cloneflags |= unix.CLONE_NEWNET
@@ -132,12 +133,12 @@ func (j *job) run(ctx context.Context, p *inner.Plan) (ending, error) {
 			case inner.NotRun:
 				err = notRun(m)
 			case inner.Stopped:
-				j.suspend(signals, syscall.Signal(m.Value))
+				j.suspend()
 			case inner.Ended:
 				end.code = exitCode(syscall.WaitStatus(m.Value))
 			}
 		case sig := <-signals.c:
-			j.pass(signals, sig.(syscall.Signal))
+			j.pass(sig.(syscall.Signal))
 		case <-timeout:
 			end.timedOut, timeout = true, nil
 			j.kill()

@@ -1,5 +1,189 @@
 package contain
 
-import "time"
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
-func (v *view) review(before time.Time, r *Report) {}
+	"golang.org/x/sys/unix"
+)
+
+// reviewTime bounds the search for changed files. The search for protected names has no bound.
+const reviewTime = 300 * time.Millisecond
+
+// review looks at what an ended command left in the writable places: it takes away protected
+// paths that the command made, and lists changed files. A mount cannot protect a path that does
+// not exist yet.
+func (v *view) review(before time.Time, r *Report) {
+	w := &reviewer{names: &v.names, before: before, known: map[string]bool{}, buf: make([]byte, 64<<10)}
+	for _, t := range v.trees {
+		if v.readOnly(t.top) {
+			continue
+		}
+		for _, dir := range t.dirs {
+			w.known[dir] = true
+		}
+		for _, f := range t.found {
+			w.known[f.path] = true
+		}
+	}
+	for _, t := range v.trees {
+		if !v.readOnly(t.top) {
+			w.tree(t)
+		}
+	}
+	for _, p := range v.absent {
+		if _, err := os.Lstat(p); err == nil {
+			w.undo = append(w.undo, p)
+		}
+	}
+	w.takeAway()
+	r.Undone, r.UndoneTo = w.undone, w.moved
+	if !v.readOnly(v.spec.Project) {
+		w.changes(v.spec.Project, r)
+	}
+}
+
+type reviewer struct {
+	names  *names
+	before time.Time
+	known  map[string]bool // what existed before the command
+	dirs   []string        // directories of the tree at its top, after the command
+	undo   []string
+	undone []string
+	moved  string // the directory to which undone paths are moved
+	buf    []byte
+}
+
+func (w *reviewer) changed(st *unix.Stat_t) bool {
+	return !time.Unix(st.Ctim.Unix()).Before(w.before)
+}
+
+// tree looks for new protected names. A directory whose change time is old has no new entries.
+func (w *reviewer) tree(t tree) {
+	todo := slices.Clone(t.dirs)
+	for len(todo) > 0 {
+		dir := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		var st unix.Stat_t
+		if err := unix.Lstat(dir, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			continue
+		}
+		w.dirs = append(w.dirs, dir)
+		if w.known[dir] && !w.changed(&st) {
+			continue
+		}
+		_ = eachEntry(dir, w.buf, func(name string, typ byte) error {
+			full := dir + "/" + name
+			switch k := w.names.of(t.top, full, name); {
+			case w.known[full]:
+			case k == gitDir && harmlessRepository(full):
+			case k == gitDir, w.names.protected != nil && w.names.protected(full[len(t.top)+1:]):
+				w.undo = append(w.undo, full)
+			case name == "HEAD" && bareRepositoryAt(dir):
+				w.undo = append(w.undo, full)
+			case typ == unix.DT_DIR || typ == unix.DT_UNKNOWN:
+				todo = append(todo, full)
+			}
+			return nil
+		})
+	}
+	for _, f := range t.found {
+		if f.target == "" || f.kind == secret {
+			continue
+		}
+		if now, err := os.Readlink(f.path); err == nil && now == f.target {
+			continue
+		}
+		w.undo = append(w.undo, f.path)
+		w.takeAway()
+		_ = os.Symlink(f.target, f.path)
+	}
+}
+
+// takeAway moves the paths of undo out of the project. If they cannot be moved, it removes them.
+func (w *reviewer) takeAway() {
+	for _, p := range w.undo {
+		if _, err := os.Lstat(p); err != nil {
+			continue
+		}
+		if w.moved == "" {
+			w.moved, _ = os.MkdirTemp("", "nod-removed-")
+		}
+		to := filepath.Join(w.moved, strconv.Itoa(len(w.undone))+"-"+filepath.Base(p))
+		if w.moved == "" || os.Rename(p, to) != nil {
+			_ = os.RemoveAll(p)
+		}
+		w.undone = append(w.undone, p)
+	}
+	w.undo = nil
+}
+
+// changes lists the files that changed since the command began.
+func (w *reviewer) changes(top string, r *Report) {
+	deadline := time.Now().Add(reviewTime)
+	for _, dir := range w.dirs {
+		if !within(dir, top) {
+			continue
+		}
+		if time.Now().After(deadline) {
+			r.Partial = true
+			break
+		}
+		_ = eachEntry(dir, w.buf, func(name string, typ byte) error {
+			var st unix.Stat_t
+			if full := dir + "/" + name; typ != unix.DT_DIR && unix.Lstat(full, &st) == nil && w.changed(&st) && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+				if r.Changes++; len(r.Changed) < MaxChanged {
+					r.Changed = append(r.Changed, full[len(top)+1:])
+				}
+			}
+			return nil
+		})
+	}
+	slices.Sort(r.Changed)
+	r.Partial = r.Partial || r.Changes > len(r.Changed)
+}
+
+// harmlessRepository reports whether a new repository makes git run nothing: it has no hooks,
+// and its configuration has only settings that git itself writes in init and clone.
+func harmlessRepository(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	for _, name := range []string{"config.worktree", "commondir", "modules", "worktrees", "objects/info/alternates"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !os.IsNotExist(err) {
+			return false
+		}
+	}
+	hooks, err := os.ReadDir(filepath.Join(dir, "hooks"))
+	if err != nil && !os.IsNotExist(err) || slices.ContainsFunc(hooks, func(e os.DirEntry) bool { return !strings.HasSuffix(e.Name(), ".sample") }) {
+		return false
+	}
+	config, err := os.ReadFile(filepath.Join(dir, "config"))
+	if err != nil {
+		return false
+	}
+	for _, s := range parseGitConfig(string(config)) {
+		if !slices.Contains([]string{
+			"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.symlinks", "core.ignorecase",
+			"remote.url", "remote.fetch", "branch.remote", "branch.merge",
+		}, s.section+"."+s.key) || s.key == "url" && strings.Contains(s.value, "::") {
+			return false
+		}
+	}
+	return true
+}
+
+// bareRepositoryAt reports whether git takes a directory for a repository without a work tree.
+func bareRepositoryAt(dir string) bool {
+	for _, name := range []string{"objects", "refs"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	return true
+}

@@ -119,7 +119,7 @@ func (s *Spec) check() error {
 	}
 	home := variable(s.Env, "HOME")
 	for _, p := range append([]string{s.Project}, s.Write...) {
-		if p == "/" || filepath.IsAbs(home) && within(filepath.Clean(home), p) && p != s.Project || p == filepath.Clean(home) || slices.Contains(topDirs, p) {
+		if p == "/" || filepath.IsAbs(home) && within(filepath.Clean(home), p) || slices.Contains(topDirs, p) {
 			return fmt.Errorf("%s holds home directories or the system, so it cannot be given to a contained command: give a project below it", p)
 		}
 	}
@@ -149,6 +149,8 @@ type view struct {
 	absent  []string // protected paths that did not exist
 	lock    *os.File // held while the command uses the scratch directory
 	scratch string
+
+	temporary string // a directory to remove after the command
 }
 
 func newView(s *Spec) (*view, error) {
@@ -211,6 +213,9 @@ func (v *view) openScratch() error {
 func (v *view) close() {
 	if v.lock != nil {
 		v.lock.Close()
+	}
+	if v.temporary != "" {
+		_ = os.RemoveAll(v.temporary)
 	}
 }
 
@@ -277,17 +282,17 @@ func (v *view) coverAll(c *covers, repositories []linked) {
 			switch {
 			case f.kind == gitDir && f.dir && writable:
 				c.repository(f.path)
-				c.configured(filepath.Dir(f.path), f.path)
+				c.protectAll(configuredPaths(filepath.Dir(f.path), f.path, c.layout.home))
 			case f.kind == gitDir && f.dir:
 				c.config(filepath.Join(f.path, "config"))
 			case f.kind == gitDir:
 				if f.kind = protected; writable {
 					c.cover(f)
 				}
+			case f.kind == gitHead && writable:
+				c.bareRepository(filepath.Dir(f.path))
 			case f.kind == protected && writable:
-				if c.cover(f); filepath.Base(f.path) == "HEAD" && !f.dir {
-					c.bareRepository(filepath.Dir(f.path))
-				}
+				c.cover(f)
 			case f.kind == secret || f.kind == socket:
 				c.cover(f)
 			}
@@ -301,7 +306,7 @@ func (v *view) coverAll(c *covers, repositories []linked) {
 	for _, r := range repositories {
 		c.linkedRepository(r)
 		if !v.spec.ReadOnly {
-			c.configured(v.spec.Project, r.common)
+			c.protectAll(configuredPaths(v.spec.Project, r.common, c.layout.home))
 		}
 	}
 }

@@ -22,6 +22,7 @@ const (
 	protected
 	socket  // another program's Unix socket
 	gitDir  // a repository, or the file .git of a linked work tree
+	gitHead // a file with the name that marks a repository without a work tree
 	through // a symbolic link with a protected name
 )
 
@@ -56,6 +57,8 @@ func (n *names) of(top, full, name string) kind {
 	switch {
 	case name == ".git":
 		return gitDir
+	case name == "HEAD":
+		return gitHead
 	case n.secret != nil && n.secret(full):
 		return secret
 	case n.protected != nil && n.protected(strings.TrimPrefix(full[len(top):], "/")):
@@ -149,6 +152,9 @@ func (s *scanner) directory(dir string, buf []byte) (sub []string, found []findi
 		k := s.names.of(s.top, full, name)
 		if k == plain && typ == unix.DT_SOCK {
 			k = socket
+		}
+		if k == gitHead && (typ != unix.DT_REG || !bareRepositoryAt(dir)) {
+			k = plain
 		}
 		if k == plain {
 			if typ == unix.DT_DIR && !deep {

@@ -20,20 +20,18 @@ var passed = []os.Signal{
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGALRM,
 }
 
-type signals struct {
-	c     chan os.Signal
-	watch []os.Signal
-}
+type signals struct{ c chan os.Signal }
 
 // watchSignals begins to catch signals, except those that this process ignores, as under nohup.
 func watchSignals() *signals {
 	s := &signals{c: make(chan os.Signal, 64)}
+	var watch []os.Signal
 	for _, sig := range passed {
 		if !signal.Ignored(sig) {
-			s.watch = append(s.watch, sig)
+			watch = append(watch, sig)
 		}
 	}
-	signal.Notify(s.c, s.watch...)
+	signal.Notify(s.c, watch...)
 	signal.Ignore(syscall.SIGTTOU) // it would stop nod when it takes the terminal back
 	return s
 }
@@ -57,10 +55,9 @@ func ownsTerminal(s *Spec) bool {
 }
 
 // pass handles a signal to nod.
-func (j *job) pass(s *signals, sig syscall.Signal) {
+func (j *job) pass(sig syscall.Signal) {
 	if sig == syscall.SIGCONT && j.stopped {
 		j.stopped = false
-		signal.Notify(s.c, s.watch...)
 		if front, err := unix.IoctlGetInt(int(j.spec.Stdin.Fd()), unix.TIOCGPGRP); j.foreground && err == nil && front == unix.Getpgrp() {
 			j.send(inner.Message{Kind: inner.TakeInput})
 		}
@@ -70,14 +67,10 @@ func (j *job) pass(s *signals, sig syscall.Signal) {
 
 // suspend stops nod because the command has stopped, so that the shell that waits for nod goes
 // on. It continues with the signal SIGCONT.
-func (j *job) suspend(s *signals, sig syscall.Signal) {
+func (j *job) suspend() {
 	j.takeTerminalBack()
 	j.stopped = true
-	if sig != syscall.SIGSTOP {
-		sig = syscall.SIGTSTP
-		signal.Reset(syscall.SIGTSTP)
-	}
-	_ = syscall.Kill(os.Getpid(), sig)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 }
 
 // takeTerminalBack makes nod's process group the terminal's foreground job again.

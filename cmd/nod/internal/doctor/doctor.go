@@ -46,6 +46,7 @@ type Options struct {
 func Examine(ctx context.Context, o Options) []Finding {
 	all := files(o.DataDir)
 	all = append(all, serviceFindings(ctx, o)...)
+	all = append(all, containment()...)
 	all = append(all, throughBus(ctx, o)...)
 	return append(all, hooks(ctx, o)...)
 }

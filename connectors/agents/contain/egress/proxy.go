@@ -54,6 +54,9 @@ func New(granted []Endpoint) *Proxy {
 	}
 }
 
+// AllowAddresses replaces Public as the test of an address. Call it before Serve.
+func (p *Proxy) AllowAddresses(test func(netip.Addr) bool) { p.public = test }
+
 // Serve answers the clients of l, until Close.
 func (p *Proxy) Serve(l net.Listener) {
 	if !p.keep(nil, l) {
@@ -137,7 +140,7 @@ func (p *Proxy) refuse(e Endpoint, reason string) error {
 	if reason != "" {
 		return &refusedError{fmt.Sprintf("nod: %s %s", e, reason)}
 	}
-	return &refusedError{fmt.Sprintf("nod: %s is not granted; to ask for it: nod ask --permission @network:%[1]s \"reach %[1]s\"", e)}
+	return &refusedError{fmt.Sprintf("nod: %s is not granted; to grant it: nod exec --contain --permission @network:%[1]s -- COMMAND", e)}
 }
 
 type refusedError struct{ text string }

@@ -91,33 +91,9 @@ func enter(p *Plan) *failure {
 }
 
 func (s *Step) do() *failure {
-	var err error
-	switch s.Kind {
-	case StepTmpfs:
-		err = syscall.Mount("tmpfs", s.Path, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, s.Data)
-	case StepDir:
-		if err = syscall.Mkdir(s.Path, uint32(s.Attr)); err == syscall.EEXIST {
-			err = nil
-		}
-	case StepFile:
-		err = writeFile(s.Path, s.Data)
-	case StepLink:
-		err = syscall.Symlink(s.Data, s.Path)
-	case StepBind:
-		err = bind(Old+s.Source, s.Path, s.Attr, s.Dev, s.Ino, 0, 0)
-	case StepCover:
-		err = bind(s.Source, s.Path, s.Attr, 0, 0, s.Dev, s.Ino)
-	case StepProc:
-		err = syscall.Mount("proc", s.Path, "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, "")
-		if err == nil { // root could otherwise set the machine's parameters
-			err = setAttr(atFdcwd, s.Path, 0, ReadOnly)
-		}
-	case StepPts:
-		err = syscall.Mount("devpts", s.Path, "devpts", syscall.MS_NOSUID|syscall.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
-	case StepOverlay:
-		err = s.overlay()
-	default:
-		err = syscall.EINVAL
+	err := s.doIn()
+	if back := syscall.Chdir("/"); err == nil {
+		err = back
 	}
 	if err != nil {
 		return fail("set up "+s.Path, err)
@@ -125,15 +101,82 @@ func (s *Step) do() *failure {
 	return nil
 }
 
+// doIn takes a step. It follows no symbolic link in Path: an earlier command of the session may
+// have put links into /tmp that lead to Old.
+func (s *Step) doIn() error {
+	const flags = syscall.MS_NOSUID | syscall.MS_NODEV
+	dir, name := split(s.Path)
+	switch s.Kind {
+	case StepBind:
+		return bind(Old+s.Source, s.Path, s.Attr, s.Dev, s.Ino, 0, 0)
+	case StepCover:
+		return bind(s.Source, s.Path, s.Attr, 0, 0, s.Dev, s.Ino)
+	case StepDir, StepFile, StepLink:
+		if err := enterDir(dir); err != nil {
+			return err
+		}
+	default:
+		if err := enterDir(s.Path); err != nil {
+			return err
+		}
+	}
+	switch s.Kind {
+	case StepDir:
+		return ignoreExisting(syscall.Mkdir(name, uint32(s.Attr)))
+	case StepFile:
+		return writeFile(name, s.Data)
+	case StepLink:
+		return syscall.Symlink(s.Data, name)
+	case StepTmpfs:
+		return syscall.Mount("tmpfs", ".", "tmpfs", flags, s.Data)
+	case StepPts:
+		return syscall.Mount("devpts", ".", "devpts", syscall.MS_NOSUID|syscall.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+	case StepProc:
+		if err := syscall.Mount("proc", ".", "proc", flags|syscall.MS_NOEXEC, ""); err != nil {
+			return err
+		}
+		return setAttr(atFdcwd, s.Path, 0, ReadOnly) // root could otherwise set the machine's parameters
+	case StepOverlay:
+		return s.overlay()
+	}
+	return syscall.EINVAL
+}
+
+// split returns the directory and the name of an absolute path.
+func split(path string) (dir, name string) {
+	i := len(path) - 1
+	for i > 0 && path[i] != '/' {
+		i--
+	}
+	return path[:max(i, 1)], path[i+1:]
+}
+
+func enterDir(path string) error {
+	fd, err := openExactly(path, 0, 0)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	return syscall.Fchdir(fd)
+}
+
+func ignoreExisting(err error) error {
+	if err == syscall.EEXIST {
+		return nil
+	}
+	return err
+}
+
+// overlay mounts a layer on the current directory.
 func (s *Step) overlay() error {
 	upper, work := s.Data+"/changes", s.Data+"/work"
 	for _, dir := range []string{s.Data, upper, work} {
-		if err := syscall.Mkdir(dir, 0o700); err != nil && err != syscall.EEXIST {
+		if err := ignoreExisting(syscall.Mkdir(dir, 0o700)); err != nil {
 			return err
 		}
 	}
 	options := "userxattr,lowerdir=" + Old + s.Source + ",upperdir=" + upper + ",workdir=" + work
-	if syscall.Mount("overlay", s.Path, "overlay", syscall.MS_NOSUID|syscall.MS_NODEV, options) == nil {
+	if syscall.Mount("overlay", ".", "overlay", syscall.MS_NOSUID|syscall.MS_NODEV, options) == nil {
 		return nil
 	}
 	return bind(Old+s.Source, s.Path, s.Attr|ReadOnly, 0, 0, 0, 0)
@@ -197,8 +240,12 @@ func setAttr(dir int, path string, flags, set uint64) error {
 	return nil
 }
 
+// writeFile makes a file. An existing file may stay only as a place for a mount.
 func writeFile(path, content string) error {
 	fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|syscall.O_CLOEXEC, 0o644)
+	if err == syscall.EEXIST && content == "" {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
