@@ -9,10 +9,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// containable reports whether the call of a request may run contained: its host can change it,
-// and no permissions of the session bound it already.
+// containable reports whether the call of a request may run contained: its host can change it and
+// has never ignored the change, and no permissions of the session bound it already.
 func (s *askState) containable() bool {
-	return s.request.Contain == schemas.ContainPossible && !s.managed
+	return s.request.Contain == schemas.ContainPossible && !s.managed && !s.ignores
 }
 
 // runContained returns the verdict that allows a call to run in the container of v, with the
@@ -123,7 +123,7 @@ func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Rec
 	if err != nil {
 		return err
 	}
-	s.managed = session.Permissions != nil
+	s.managed, s.ignores = session.Permissions != nil, session.Uncontained
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
 	c.afterReply(leave)
@@ -166,6 +166,45 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 	return schemas.OK{Type: schemas.TypeOK}, err
 }
 
+// recordUncontained records that a host ran a call as the agent wrote it, although the call was
+// allowed to run only contained. The session's later calls then ask. It returns the ids of the
+// calls.
+func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
+	decided, err := e.store.Records.ChangedSince(ctx, p.SessionID, e.clock.now().Add(-schemas.MaxRunAge))
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range decided {
+		run, d := entry.Record.Run, entry.Record.Decision
+		if run == nil || run.RunID != "" || d == nil || d.Outcome != schemas.Allowed {
+			continue
+		}
+		is, err := isSameCall(&entry.Record, agent, p, same)
+		if err != nil {
+			return nil, err
+		}
+		if !is {
+			continue
+		}
+		_, err = e.life.addAftermath(ctx, entry, schemas.Aftermath{PendingID: d.PendingID, Kind: schemas.AftermathUncontained, Reason: "the host ran the agent's words", At: e.clock.now()})
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, d.PendingID)
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	_, err = e.holdings.storeSession(ctx, p.SessionID, func(s *schemas.Session) (bus.Edit, error) {
+		if s.Uncontained {
+			return bus.Edit{}, nil
+		}
+		s.Uncontained = true
+		return bus.Edit{Store: true}, nil
+	})
+	return ids, err
+}
+
 // logRan appends the end of a contained command to the log, without the names of files.
 func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	run := entry.Record.Run
@@ -194,6 +233,9 @@ func (s *askState) contain(out *rulesResult, v policy.Verdict) policy.Verdict {
 		return v
 	}
 	why := "its host cannot run it contained"
+	if s.ignores {
+		why = "its host ran an earlier call without its container"
+	}
 	if s.request.Contain != "" && s.request.Contain != schemas.ContainPossible {
 		why = s.request.Contain
 	}

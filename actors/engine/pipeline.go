@@ -111,6 +111,7 @@ type askState struct {
 	agentRequest
 	settings settingsSnapshot // in force when the request came
 	freezes  *freezeSnapshot  // in force when the request came
+	ignores  bool             // the session's host has ignored a changed input, according to this engine's cache
 	managed  bool             // the session has permissions of its own, according to this engine's cache
 	verdict  policy.Verdict   // the verdict of the stages so far
 

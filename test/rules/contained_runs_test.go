@@ -142,3 +142,33 @@ func TestAGrantedPermissionLetsACallRunContained(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 	ada.Asks(line("S", "c3", "curl https://example.org/")).Drop()
 }
+
+func TestAHostThatIgnoresTheContainerIsNoticed(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(containedSettings(""))
+	ada := env.Agent("ada")
+	obeyed, ignored := line("S", "c1", "make test"), line("S", "c2", "make lint")
+	env.Equal(schemas.Allowed, ada.Gets(obeyed).Outcome)
+	_, err := starts(ada, obeyed, "bash", "-c", "make test")
+	env.NoError(err)
+	env.Equal(schemas.Allowed, ada.Gets(ignored).Outcome)
+	took := 5
+	report := func(command string) []string {
+		ids, err := ada.Asker.HostResolved(env.Ctx, schemas.HostResolved{
+			SessionID: "S", ToolName: "Bash", ActionDetails: fmt.Appendf(nil, `{"command":%q}`, command), RanMillis: &took, Reason: "the call has run",
+		})
+		env.NoError(err)
+		return ids
+	}
+	env.Empty(report("nod exec --run S.c1 -- bash -c 'make test'"))
+	env.Equal([]string{"c2"}, report("make lint"))
+	p, _, err := env.Ann().Show(env.Ctx, "S", "c2")
+	env.NoError(err)
+	env.Len(p.Aftermath, 1)
+	env.Equal(schemas.AftermathUncontained, p.Aftermath[0].Kind)
+	env.Soon("later calls ask", func() bool {
+		reply, err := ada.Sends(line("S", "", "make build"), false)
+		return err == nil && reply.Type == schemas.TypeReceipt
+	})
+}
