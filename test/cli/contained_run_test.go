@@ -7,12 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/connectors/agents/contain"
+	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -73,9 +74,12 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	text, exit = run()
 	require.Equal(t, contain.CodeRefused, exit)
 	require.Contains(t, text, "has run already")
-	require.Eventually(t, func() bool {
-		shown, _, _ := m.Run("show", "S", "T1")
-		summed, _, _ := m.Run("session", "show", "S")
-		return bytes.Contains([]byte(shown), []byte("ran contained: exit code 3, 1 file changed")) && bytes.Contains([]byte(summed), []byte("1 call contained, 1 failed"))
-	}, 30*time.Second, 200*time.Millisecond)
+	shown, _, _ := m.Run("show", "T1", "--session", "S", "--json")
+	var row struct{ Run schemas.ContainedRun }
+	require.NoError(t, json.Unmarshal([]byte(shown), &row))
+	require.Equal(t, []string{"made.txt"}, row.Run.Report.Changed)
+	shown, _, _ = m.Run("show", "T1", "--session", "S")
+	require.Contains(t, strings.Join(strings.Fields(shown), " "), "ran contained: exit code 3, 1 file changed (made.txt)")
+	summed, stderr, _ := m.Run("session", "show", "S")
+	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 0 hosts refused", stderr)
 }
