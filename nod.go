@@ -170,6 +170,27 @@ func (c *Client) Gate(ctx context.Context, g schemas.Gate) (missing []string, er
 	return reply.Missing, nil
 }
 
+// Run asks whether the command of an allowed call may start contained. If it may, the reply names
+// its container; the command may then start once.
+func (c *Client) Run(ctx context.Context, r schemas.Run) (schemas.Running, error) {
+	r.Type = schemas.TypeRun
+	var reply schemas.Running
+	if err := c.conn.CallInto(ctx, schemas.RunSubject(c.agent, r.SessionID, r.PendingID), r, &reply); err != nil {
+		return schemas.Running{}, fmt.Errorf("run: %w", err)
+	}
+	return reply, nil
+}
+
+// Ran reports the end of a contained command.
+func (c *Client) Ran(ctx context.Context, r schemas.Ran) error {
+	r.Type = schemas.TypeRan
+	var reply schemas.OK
+	if err := c.conn.CallInto(ctx, schemas.RanSubject(c.agent, r.SessionID, r.PendingID), r, &reply); err != nil {
+		return fmt.Errorf("report the end of a run: %w", err)
+	}
+	return nil
+}
+
 // Session returns a session's state, with all grants that are in force in it. If no agent has
 // used the session, it becomes this agent's. If it is another agent's, the error has the code
 // NOT_FOUND.

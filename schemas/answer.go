@@ -82,6 +82,8 @@ type Prompt struct {
 	Decision *Decision `json:"decision,omitempty"`
 	// Aftermath lists the calls whose end at the host differs from the decision.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
+	// Run is set if the call was allowed to run contained.
+	Run *ContainedRun `json:"run,omitempty"`
 	// Repeat means that an earlier attempt may already have shown this prompt.
 	Repeat bool `json:"repeat,omitempty"`
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // tagPattern is the pattern of permission tags in the JSON Schemas.
-var tagPattern = regexp.MustCompile(`^@(network|(read|write):[^\x00-\x1f\x7f]+)$`)
+var tagPattern = regexp.MustCompile(`^@(network(:[a-z0-9.-]+:[0-9]{1,5})?|(read|write):[^\x00-\x1f\x7f]+)$`)
 
 const tagWords = "@read:<path>, @write:<path> or @network, without control characters"
 

@@ -107,6 +107,7 @@ func TestDigestCoversOnlyTheContentOfARequest(t *testing.T) {
 		"timeout_seconds": {func(r *Request) { r.TimeoutSeconds = 5 }, false},
 		"created_at":      {func(r *Request) { r.CreatedAt = time.Now() }, false},
 		"host_asks":       {func(r *Request) { r.HostAsks = true }, false},
+		"contain":         {func(r *Request) { r.Contain = ContainPossible }, false},
 		"rejoin":          {func(r *Request) { r.Rejoin = true }, false},
 		"revision":        {func(r *Request) { r.Revision = 9 }, false},
 	}

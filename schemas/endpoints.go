@@ -74,6 +74,10 @@ var (
 		reply[Decision](TypeDecision, "withdrawn, or the decision that came first"))
 	HostResolvedEndpoint = endpoint[HostResolved, HostResolvedReply](Agents, HostResolvedSubject(anyAgent), TypeHostResolved, "the host went on without some answers",
 		reply[HostResolvedReply](TypeHostResolvedReply, "the requests that it withdrew"))
+	RunEndpoint = endpoint[Run, Running](Agents, RunSubject(anyAgent, anySession, anyID), TypeRun, "may the allowed command start contained now?",
+		reply[Running](TypeRunning, "it may, once, in this container"))
+	RanEndpoint = endpoint[Ran, OK](Agents, RanSubject(anyAgent, anySession, anyID), TypeRan, "the contained command has ended",
+		reply[OK](TypeOK, "recorded"))
 	AwaitEndpoint = endpoint[Await, AwaitReply](Agents, AwaitSubject(anyAgent), TypeAwait, "what is the state of these requests?",
 		reply[AwaitReply](TypeAwaitReply, "the decisions made so far"))
 	ShareEndpoint = endpoint[Share, Grants](Agents, GrantSubject(anyAgent), TypeShare, "give another session permissions of this one",

@@ -48,6 +48,8 @@ func table() []row {
 		Message{TypeDecision, DecisionSubject(anyAgent, anySession, anyID), "engine", "agent", HowPublish, "the one outcome", fresh[Decision]},
 		WithdrawEndpoint,
 		HostResolvedEndpoint,
+		RunEndpoint,
+		RanEndpoint,
 		AwaitEndpoint,
 		Message{TypeNotice, NoticeSubject(anyAgent, anySession), "engine", "agent", HowPublish, "information that decides nothing", fresh[Notice]},
 

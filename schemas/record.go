@@ -82,6 +82,8 @@ type Record struct {
 	Holder     string    `json:"holder,omitempty"`     // the session that gets the granted permissions
 	Foreground string    `json:"foreground,omitempty"` // the session that shows the request of a background session
 	Decision   *Decision `json:"decision"`
+	// Run is set if the call was allowed to run contained.
+	Run *ContainedRun `json:"run,omitempty"`
 	// Aftermath lists the calls whose end at the host differs from the decision. It is
 	// added after the decision, and does not change it.
 	Aftermath []Aftermath `json:"aftermath,omitempty"`
@@ -98,6 +100,9 @@ const (
 	// AftermathNeverRan means that the call was allowed and never ran, because its agent
 	// no longer waited.
 	AftermathNeverRan AftermathKind = "never_ran"
+	// AftermathUncontained means that the host ran the call as the agent wrote it, although it
+	// was allowed to run only contained.
+	AftermathUncontained AftermathKind = "uncontained"
 )
 
 // Aftermath is the actual end of one call at its host, which differs from the decision.
@@ -218,6 +223,8 @@ const (
 	LogThawed   LogKind = "thawed"
 	// LogAftermath means that the end of a call at its host differs from the decision.
 	LogAftermath LogKind = "aftermath"
+	// LogRan means that a command ran contained.
+	LogRan LogKind = "ran"
 )
 
 // LogEntry is one entry of permission_log. It contains no request payloads unless the settings
@@ -238,6 +245,8 @@ type LogEntry struct {
 	Decision         *Decision `json:"decision,omitempty"`
 	// Aftermath is set in an entry of kind LogAftermath.
 	Aftermath *Aftermath `json:"aftermath,omitempty"`
+	// Run is set in an entry of kind LogRan, without the names of changed files.
+	Run *RunReport `json:"run,omitempty"`
 	// Request is the request's bytes, if the settings enable payloads.
 	Request json.RawMessage `json:"request,omitempty"`
 }

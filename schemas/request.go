@@ -96,6 +96,11 @@ type Request struct {
 	// HostAsks means that the host also asks its own user, who may answer there first.
 	HostAsks bool `json:"host_asks,omitempty"`
 
+	// Contain is ContainPossible if the host runs a changed input, on a system that can
+	// contain commands, and named the call's project. Otherwise it is empty or, for people, the
+	// reason why the call cannot run contained. It is not part of the digest.
+	Contain string `json:"contain,omitempty"`
+
 	Options []Option `json:"options,omitempty"`
 	// TimeoutSeconds is the time limit of a request of kind permission; 0 means
 	// DefaultPermissionTimeout. It has no effect for other kinds.

@@ -12,6 +12,9 @@ type Session struct {
 	// Background means that no person watches this session: its requests are shown in a
 	// foreground session of the same user.
 	Background bool `json:"background,omitempty"`
+	// Uncontained means that the session's host ran a call as it was, although the call was
+	// allowed to run only contained. Later calls of the session do not run contained: they ask.
+	Uncontained bool `json:"uncontained,omitempty"`
 	// TimeoutSeconds replaces the timeouts of the settings; 0 leaves them in force.
 	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
 	// Permissions is nil unless the session is managed: then its calls need permissions.
@@ -32,6 +35,7 @@ type SessionPermissions struct {
 	ReadDirs   []string `json:"read_dirs,omitempty"`
 	WriteDirs  []string `json:"write_dirs,omitempty"` // these directories may be read as well
 	Network    bool     `json:"network"`
+	Hosts      []string `json:"hosts,omitempty"` // HOST:PORT; only contained commands are given less than the whole network
 }
 
 // SessionChange changes the properties of a session that the owner sets. Absent fields stay

@@ -40,6 +40,9 @@ const (
 	TypeLoginCode         = "nod.v1.pass"
 	TypeHostResolved      = "nod.v1.passed"
 	TypeHostResolvedReply = "nod.v1.passed_reply"
+	TypeRun               = "nod.v1.run"
+	TypeRunning           = "nod.v1.running"
+	TypeRan               = "nod.v1.ran"
 )
 
 const prefix = "nod.v1."
@@ -53,6 +56,12 @@ func RequestSubject(agent, session, id string) string { return subject("request"
 func WithdrawSubject(agent, session, id string) string {
 	return subject("withdraw", agent, session, id)
 }
+
+// RunSubject carries an agent's questions whether a contained command may start.
+func RunSubject(agent, session, id string) string { return subject("run", agent, session, id) }
+
+// RanSubject carries an agent's reports about contained commands.
+func RanSubject(agent, session, id string) string { return subject("ran", agent, session, id) }
 
 // AwaitSubject carries an agent's Await messages.
 func AwaitSubject(agent string) string { return subject("await", agent) }

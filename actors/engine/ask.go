@@ -82,7 +82,7 @@ func (e *intake) receive(ctx context.Context, c *caller, r *schemas.Request) (*a
 	if err != nil {
 		return nil, err
 	}
-	s.managed = session.Permissions != nil
+	s.managed, s.ignores = session.Permissions != nil, session.Uncontained
 	e.recordActivity(session)
 	return s, nil
 }

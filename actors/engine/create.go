@@ -22,6 +22,7 @@ func (e *intake) throughRecord(ctx context.Context, c *caller, s *askState) (sch
 func (e *intake) createDecided(ctx context.Context, s *askState, revision uint64) (schemas.RequestReply, error) {
 	entry := bus.Entry{Key: s.key(), Record: s.record(s.verdict, e.clock.now()), Revision: revision}
 	entry.Record.Waiters, entry.Record.Decision = []schemas.Waiter{waiterOf(&entry)}, e.policyDecision(s)
+	entry.Record.Run = s.rules.run
 	_, err := e.store.Records.CreateDecided(ctx, entry)
 	if errors.Is(err, bus.ErrMoved) {
 		return e.replyMoved(ctx, s, func(revision uint64) (schemas.RequestReply, error) { return e.createDecided(ctx, s, revision) })
@@ -188,7 +189,7 @@ func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 	if d != nil {
 		return d, nil
 	}
-	if s.verdict.Effect != policy.Ask {
+	if s.verdict.Effect != policy.Ask && s.rules.run == nil { // a contained run is for one call; a question may be for several
 		return e.decideExisting(ctx, s, question)
 	}
 	if question, err = e.resumeWaiting(ctx, question, s.request.PendingID); err != nil {

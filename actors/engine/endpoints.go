@@ -15,6 +15,8 @@ func (e *Engine) handlers() []handler {
 		handle(schemas.RequestEndpoint, e.intake.ask),
 		handle(schemas.WithdrawEndpoint, e.withdrawals.withdraw),
 		handle(schemas.HostResolvedEndpoint, e.withdrawals.hostResolved),
+		handle(schemas.RunEndpoint, e.intake.run),
+		handle(schemas.RanEndpoint, e.intake.ran),
 		handle(schemas.AwaitEndpoint, e.withdrawals.await),
 		handle(schemas.ShareEndpoint, e.holdings.share),
 		handle(schemas.GateEndpoint, e.holdings.gate),

@@ -34,6 +34,11 @@ func (e *withdrawals) resolveByHost(ctx context.Context, agent string, p *schema
 			return nil, schemas.Errorf(schemas.CodeValidation, "action_details: %v", err)
 		}
 	}
+	if same != "" && p.RanMillis != nil {
+		if ids, err = e.recordUncontained(ctx, agent, p, same); err != nil || len(ids) > 0 {
+			return ids, err
+		}
+	}
 	keys, err := e.timedKeys(ctx, p.SessionID)
 	if err != nil {
 		return nil, err

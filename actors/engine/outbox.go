@@ -65,7 +65,7 @@ func (e *effects) handleVersion(ctx context.Context, entry bus.Entry) error {
 	if err := e.queuePrompts(ctx, rec, prompt); err != nil {
 		return err
 	}
-	return errors.Join(e.logVersion(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt))
+	return errors.Join(e.logVersion(ctx, entry, prompt), e.logAftermath(ctx, entry, prompt), e.logRan(ctx, entry, prompt))
 }
 
 // view publishes a version to the viewers.
@@ -159,7 +159,7 @@ func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prom
 	return schemas.Prompt{
 		Type: schemas.TypePrompt, SessionID: r.SessionID, PendingID: r.PendingID, Revision: entry.Revision,
 		Agent: rec.Agent, Request: r, Digest: rec.Digest, Risk: rec.Risk, Reasons: rec.Reasons, Remember: rec.Remember, Foreground: rec.Foreground, Conditions: e.confirmationsFor(rec.Risk),
-		Detached: rec.Unattended(), Joined: rec.Joined, Waiters: rec.Places(), Waiting: waiting, Aftermath: rec.Aftermath,
+		Detached: rec.Unattended(), Joined: rec.Joined, Waiters: rec.Places(), Waiting: waiting, Aftermath: rec.Aftermath, Run: rec.Run,
 		Tier: rec.Tier, Deadline: rec.Deadline, Decision: rec.Decision,
 	}
 }

@@ -139,6 +139,9 @@ func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 	if s.request.Kind != schemas.KindToolCall || s.rules.policy == nil || s.permissions.asks {
 		return result{}, nil
 	}
+	if r := s.containGranted(); r.outcome == decided {
+		return r, nil
+	}
 	own, agents, covered := s.held.own, s.held.agents, s.permissions.covered
 	if own.rules.Len()+agents.rules.Len()+len(covered) == 0 {
 		return result{}, nil
@@ -184,6 +187,8 @@ func (e *intake) offerReaches(_ context.Context, s *askState) (result, error) {
 	switch {
 	case len(s.permissions.missing) > 0:
 		s.plan.reaches = withinSize([]schemas.Reach{{Permissions: tags(s.permissions.missing)}})
+	case s.rules.verdict.Containment != nil && s.containable():
+		s.plan.reaches = withinSize([]schemas.Reach{{Permissions: tags(s.rules.verdict.Containment.Needs())}})
 	case s.rules.policy != nil && !s.permissions.unclear:
 		s.plan.reaches = withinSize(s.rules.policy.Remember(s.rules.call))
 	}

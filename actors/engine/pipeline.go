@@ -111,6 +111,7 @@ type askState struct {
 	agentRequest
 	settings settingsSnapshot // the settings in force when the request came
 	freezes  *freezeSnapshot  // the freezes in force when the request came
+	ignores  bool             // the session's host has ignored a changed input, according to this engine's cache
 	managed  bool             // the session has permissions of its own, according to this engine's cache
 	verdict  policy.Verdict   // the verdict of the stages so far
 
@@ -126,9 +127,10 @@ type askState struct {
 // rulesResult is the result of the stage "rules".
 type rulesResult struct {
 	verdict policy.Verdict
-	call    policy.Call     // the request as the policy sees it
-	policy  *policy.Policy  // the rules; nil if they deny the call, may be out of date, or cannot be read
-	updated json.RawMessage // the input to run instead of the agent's; nil keeps the agent's
+	call    policy.Call           // the request as the policy sees it
+	policy  *policy.Policy        // the rules; nil if they deny the call, may be out of date, or cannot be read
+	run     *schemas.ContainedRun // if updated runs the call contained: its container
+	updated json.RawMessage       // the input to run instead of the agent's; nil keeps the agent's
 }
 
 // attendance is the state of a session at the time of a request: its input lock and its

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -61,8 +62,16 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	case v.Effect == policy.Deny:
 	case time.Since(s.settings.read) >= staleAfter, time.Since(e.freezes.now().read) >= staleAfter:
 		v.Effect = policy.Ask
+	case v.Effect == policy.Contain, v.Effect == policy.Allow && v.Containment != nil && s.containable():
+		out.policy = rules
+		if v = s.contain(&out, v); v.Effect == policy.Allow && out.run == nil && s.settings.settings.Permissions.HardenGit {
+			out.updated, _ = rules.HardenInput(out.call)
+		}
 	case v.Effect != policy.Allow:
 		v.Effect, out.policy = policy.Ask, rules
+		if v.Containment != nil {
+			v.Reasons = append(slices.Clip(v.Reasons), v.Why)
+		}
 	default:
 		out.policy = rules
 		if s.settings.settings.Permissions.HardenGit {

@@ -73,6 +73,9 @@ func (e Explanation) String() string {
 		}
 		fmt.Fprintf(&b, "  %s  %s%s\n", mark, p.Command, why)
 	}
+	if c := e.Verdict.Containment; c != nil && len(c.needs) == 0 {
+		fmt.Fprintf(&b, "  contained in %s: %s\n", c.Project, map[bool]string{true: "reads only", false: "writes only the project"}[c.ReadOnly])
+	}
 	for _, a := range e.Allows {
 		fmt.Fprintf(&b, "  a rule that would allow it: %s\n", a.String())
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -27,15 +28,21 @@ const (
 type Permission struct {
 	Access Access
 	Path   string // an absolute path; "" for AccessNetwork
+	Host   string // for AccessNetwork: HOST:PORT, or "" for the whole network
 }
 
-// ParsePermission reads a tag: @read:<path>, @write:<path> or @network. Its errors contain no
+// ParsePermission reads a tag: @read:<path>, @write:<path>, @network or @network:<host>:<port>. Its errors contain no
 // path, because agents are sent them.
 func ParsePermission(tag string) (Permission, error) {
 	kind, dir, _ := strings.Cut(tag, ":")
 	switch {
 	case tag == "@network":
 		return Permission{Access: AccessNetwork}, nil
+	case kind == "@network":
+		if !hostAndPort.MatchString(dir) {
+			return Permission{}, schemas.Errorf(schemas.CodeValidation, "Network permission must be @network or @network:<host>:<port>, in lower case.")
+		}
+		return Permission{Access: AccessNetwork, Host: dir}, nil
 	case kind == "@read":
 		return pathPermission(AccessRead, dir, "Read")
 	case kind == "@write":
@@ -44,6 +51,9 @@ func ParsePermission(tag string) (Permission, error) {
 	return Permission{}, schemas.Errorf(schemas.CodeValidation, "Permission must be @read:<path>, @write:<path> or @network.")
 }
 
+// hostAndPort matches the host and the port of a network permission.
+var hostAndPort = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*:[1-9][0-9]{0,4}$`)
+
 func pathPermission(access Access, dir, word string) (Permission, error) {
 	if strings.TrimSpace(dir) == "" {
 		return Permission{}, schemas.Errorf(schemas.CodeValidation, "%s permission requires a path.", word)
@@ -51,7 +61,7 @@ func pathPermission(access Access, dir, word string) (Permission, error) {
 	if err := CheckPath(dir); err != nil {
 		return Permission{}, err
 	}
-	return Permission{access, path.Clean(dir)}, nil
+	return Permission{Access: access, Path: path.Clean(dir)}, nil
 }
 
 // CheckPath returns an error if dir cannot be the path of a permission. It refuses ".."
@@ -77,7 +87,7 @@ func CheckPath(dir string) error {
 // String returns p's tag.
 func (p Permission) String() string {
 	if p.Access == AccessNetwork {
-		return "@network"
+		return strings.TrimSuffix("@network:"+p.Host, ":")
 	}
 	return "@" + string(p.Access) + ":" + p.Path
 }
@@ -91,7 +101,7 @@ func (p Permission) resolved(resolve Resolver) (Permission, error) {
 	if err == nil {
 		err = CheckPath(at)
 	}
-	return Permission{p.Access, at}, err
+	return Permission{Access: p.Access, Path: at}, err
 }
 
 // Missing returns those permissions of perms that the permission set does not include, in the
@@ -131,7 +141,7 @@ func includes(set *schemas.SessionPermissions, p Permission) bool {
 	inside := func(dir string) bool { return pathname.Within(p.Path, dir) }
 	switch p.Access {
 	case AccessNetwork:
-		return set.Network
+		return set.Network || p.Host != "" && slices.Contains(set.Hosts, p.Host)
 	case AccessWrite:
 		return inside(set.WorkingDir) || slices.ContainsFunc(set.WriteDirs, inside)
 	case AccessRead:
@@ -145,10 +155,15 @@ func includes(set *schemas.SessionPermissions, p Permission) bool {
 // links, so perms should come from Missing.
 func Apply(set schemas.SessionPermissions, perms ...Permission) schemas.SessionPermissions {
 	set.ReadDirs, set.WriteDirs = slices.Clone(set.ReadDirs), slices.Clone(set.WriteDirs)
+	set.Hosts = slices.Clone(set.Hosts)
 	for _, p := range perms {
 		switch p.Access {
 		case AccessNetwork:
-			set.Network = true
+			if p.Host == "" {
+				set.Network = true
+			} else if !slices.Contains(set.Hosts, p.Host) {
+				set.Hosts = append(set.Hosts, p.Host)
+			}
 		case AccessWrite:
 			set.WriteDirs = withDir(set.WriteDirs, p.Path)
 			set.ReadDirs = withDir(set.ReadDirs, p.Path)

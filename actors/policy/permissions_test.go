@@ -69,7 +69,7 @@ func TestPermissionTags(t *testing.T) {
 		"@read:/a/../b":                       `Path must not contain "..".`,
 		"@read:/..":                           `Path must not contain "..".`,
 		"@read:/" + strings.Repeat("x", 4096): "Path must have at most 4096 characters.",
-		"@network:/x":                         form,
+		"@network:/x":                         "Network permission must be @network or @network:<host>:<port>, in lower case.",
 		"@network ":                           form,
 		"@exec:/x":                            form,
 		"read:/x":                             form,

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/contained"
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/actors/policy/secrets"
@@ -32,6 +33,9 @@ const (
 	Allow Effect = "allow"
 	Ask   Effect = "ask"
 	Deny  Effect = "deny"
+	// Contain runs the call without a question, but only in the Verdict's Containment. If that
+	// is not possible, Contain must be treated as Ask.
+	Contain Effect = "contain"
 )
 
 // Call is a tool call to check. An empty field means that the value is unknown; if the verdict
@@ -87,6 +91,9 @@ type Verdict struct {
 	Risk    schemas.Risk
 	Reasons []string // the reasons for the risk
 	Why     string   // the reason why the call is not allowed, for a person; "" if the call is allowed
+	// Containment is set if the effect is Contain. If the effect is Ask, the call could run in it
+	// if permissions were granted; if it is Allow, the call may run in it as well.
+	Containment *Containment
 	// Remembered identifies the remembered answers that allowed the call.
 	Remembered []RememberedRef
 }
@@ -97,9 +104,10 @@ type RememberedRef struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	shell   shell.Reader // the reader of command lines; its fields also hold the preset and the names of secrets
-	layers  []rules.Layer
-	answers []*Answers // lists of remembered answers, in the order in which they were added
+	shell     shell.Reader // the reader of command lines; its fields also hold the preset and the names of secrets
+	layers    []rules.Layer
+	contained *contained.Judge // nil if no call runs contained
+	answers   []*Answers       // lists of remembered answers, in the order in which they were added
 }
 
 // New compiles permissions and further layers of rules. If it cannot parse a rule, it returns
@@ -116,6 +124,9 @@ func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) 
 		return nil, err
 	}
 	pol.layers = append(pol.layers, base)
+	if p.Preset == PresetContained {
+		pol.contained = contained.New(pol.shell.Secrets)
+	}
 	for i, l := range layers {
 		one, err := rules.Compile(fmt.Sprintf("policies[%d].permissions", i), l)
 		if err != nil {
@@ -181,7 +192,9 @@ func (p *Policy) Guard(paths ...string) (*Policy, error) {
 		own = append(own, strings.ToLower(clean))
 	}
 	out := *p
-	out.shell.Secrets = secrets.Compile(own...)
+	if out.shell.Secrets = secrets.Compile(own...); p.contained != nil {
+		out.contained = contained.New(out.shell.Secrets)
+	}
 	return &out, nil
 }
 
@@ -209,7 +222,7 @@ func (p *Policy) Check(c Call) Verdict {
 	if ev.verdict.Rule == "" {
 		ev.verdict.Rule = Default
 	}
-	if ev.verdict.Effect != Allow && ev.verdict.Why == "" {
+	if ev.verdict.Effect != Allow && ev.verdict.Effect != Contain && ev.verdict.Why == "" {
 		ev.verdict.Why = strings.Join(ev.verdict.Reasons, ", ")
 	}
 	return ev.verdict

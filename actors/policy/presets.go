@@ -6,9 +6,10 @@ import "fmt"
 
 // The presets, from the strictest to the most permissive.
 const (
-	PresetDesign  = "design"
-	PresetReaders = "readers" // the default preset
-	PresetProject = "project"
+	PresetDesign    = "design"
+	PresetReaders   = "readers" // the default preset
+	PresetProject   = "project"
+	PresetContained = "contained" // what PresetProject allows; other command lines run contained if nothing can be lost
 )
 
 func levelOf(preset string) (commands.Level, error) {
@@ -17,10 +18,10 @@ func levelOf(preset string) (commands.Level, error) {
 		return commands.LevelDesign, nil
 	case PresetReaders, "":
 		return commands.LevelReaders, nil
-	case PresetProject:
+	case PresetProject, PresetContained:
 		return commands.LevelProject, nil
 	}
-	return 0, fmt.Errorf("%q is not a preset: write %q, %q or %q", preset, PresetDesign, PresetReaders, PresetProject)
+	return 0, fmt.Errorf("%q is not a preset: write %q, %q, %q or %q", preset, PresetDesign, PresetReaders, PresetProject, PresetContained)
 }
 
 // Presets returns an explanation of the presets that fits on one screen.
@@ -35,6 +36,9 @@ readers  (the default) plus plain readers, each with the flags that only read:
          git rev-parse, ls-files, ls-tree, blame, grep, describe, shortlog, reflog, stash list, tag -l, ...
          the agent's own to-do list
 project  plus edits of the project's files, but for .git, agents' and editors' settings and secrets
+contained
+         plus command lines that can lose no work: they run in a container that writes only the project and
+         has no network (Linux); hosts that cannot change a call ask instead
 
 Asked under every preset: secrets (keys, credential stores, .env, browser and cloud profiles), what writes,
 runs other code, reaches the network or configures, and everything that nod does not know.

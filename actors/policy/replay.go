@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -152,9 +153,11 @@ type Replayed struct {
 	Allowed     int            `json:"allowed"`
 	Asked       int            `json:"asked"`
 	Denied      int            `json:"denied"`
-	Median      int            `json:"median"` // the median number of prompts per session
+	Contained   int            `json:"contained"` // calls that run contained without a question
+	Median      int            `json:"median"`    // the median number of prompts per session
 	P90         int            `json:"p90"`
 	AllowedBy   map[string]int `json:"allowed_by_tool"`
+	AskedFor    map[string]int `json:"asked_for"`   // the number of prompts by the kind of their reason
 	Suggestions []Suggestion   `json:"suggestions"` // rules that would have spared the most prompts, over all projects
 }
 
@@ -163,7 +166,7 @@ type Replayed struct {
 // rules that would have spared the most of these prompts.
 func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replayed, error) {
 	var out []Replayed
-	for _, preset := range []string{PresetDesign, PresetReaders, PresetProject} {
+	for _, preset := range []string{PresetDesign, PresetReaders, PresetProject, PresetContained} {
 		perms.Preset = preset
 		p, err := New(perms)
 		if err != nil {
@@ -182,18 +185,21 @@ func Replay(calls []SessionCall, perms schemas.Permissions, limit int) ([]Replay
 }
 
 func (p *Policy) replay(calls []SessionCall) Replayed {
-	r := Replayed{Calls: len(calls), AllowedBy: map[string]int{}}
+	r := Replayed{Calls: len(calls), AllowedBy: map[string]int{}, AskedFor: map[string]int{}}
 	prompts := map[string]int{}
 	for _, c := range calls {
 		prompts[c.Session] += 0
-		switch p.Check(c.Call).Effect {
+		switch v := p.Check(c.Call); v.Effect {
 		case Allow:
 			r.Allowed++
 			r.AllowedBy[tools.Named(c.ToolName).Name]++
+		case Contain:
+			r.Contained++
 		case Deny:
 			r.Denied++
 		default:
 			r.Asked++
+			r.AskedFor[v.kindOfReason(tools.Named(c.ToolName).Kind)]++
 			prompts[c.Session]++
 		}
 	}
@@ -208,11 +214,37 @@ func (p *Policy) replay(calls []SessionCall) Replayed {
 	return r
 }
 
+// kindOfReason groups the reasons for which a call asks.
+func (v Verdict) kindOfReason(kind tools.Kind) string {
+	switch {
+	case v.Rule == secretsRule:
+		return "secrets and settings"
+	case kind != tools.Shell:
+		return "other tools than a shell"
+	case v.Containment != nil && strings.Contains(v.Why, "@network"):
+		return "the network"
+	case v.Containment != nil:
+		return "files outside the project"
+	case strings.Contains(v.Why, "your login"):
+		return "a login"
+	case strings.Contains(v.Why, "runs outside the project"), strings.Contains(v.Why, "project's directory"):
+		return "the project is not known"
+	case v.Rule != Default:
+		return "rules"
+	}
+	return "work that could be lost, and what nod cannot bound"
+}
+
 // String formats the replay for a person.
 func (r Replayed) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-8s %d calls in %d sessions: %d allowed, %d asked, %d denied; prompts per session: median %d, 90%% up to %d\n",
-		r.Preset, r.Calls, r.Sessions, r.Allowed, r.Asked, r.Denied, r.Median, r.P90)
+	fmt.Fprintf(&b, "%-9s %d calls in %d sessions: %d allowed, %d contained, %d asked, %d denied; prompts per session: median %d, 90%% up to %d\n",
+		r.Preset, r.Calls, r.Sessions, r.Allowed, r.Contained, r.Asked, r.Denied, r.Median, r.P90)
+	if r.Preset == PresetContained {
+		for _, kind := range slices.Sorted(maps.Keys(r.AskedFor)) {
+			fmt.Fprintf(&b, "         asks %3d: %s\n", r.AskedFor[kind], kind)
+		}
+	}
 	for _, s := range r.Suggestions {
 		fmt.Fprintf(&b, "         spares %3d: %s\n", s.Spares, s.Rule.String())
 		for _, also := range s.Also {

@@ -19,6 +19,7 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	}
 	if line.Harmless() && !ev.shellRules() {
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
+		ev.containHarmless(src)
 		return
 	}
 	ev.facts = ev.pol.shell.Facts(line, file, src, ev.location)
@@ -54,10 +55,15 @@ func (ev *evaluation) evaluateShell(in tools.Input) {
 	}
 	if line.Harmless() {
 		ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
+		ev.containHarmless(src)
 		return
 	}
 	if rule := ev.allowedParts(); rule != "" {
 		ev.decide(Allow, rule)
+		return
+	}
+	if why == "" {
+		ev.contain(src)
 	}
 }
 

@@ -30,7 +30,7 @@ func (p *Policy) ShellNeeds(c Call, disk Disk) ([]Permission, error) {
 		if !path.IsAbs(at) {
 			return nil, shell.ErrReadsUnknown
 		}
-		perms = append(perms, Permission{AccessRead, at})
+		perms = append(perms, Permission{Access: AccessRead, Path: at})
 	}
 	return perms, nil
 }

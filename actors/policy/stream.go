@@ -123,8 +123,8 @@ func (p *Policy) TestFile(r io.Reader, base Call, locate func(*Call)) (cases int
 		} else if at := strings.IndexAny(text, " \t"); at > 0 {
 			a.Verdict, a.Command = Effect(text[:at]), strings.TrimSpace(text[at:])
 		}
-		if a.Verdict != Allow && a.Verdict != Ask && a.Verdict != Deny || a.ToolName == "" && a.Command == "" {
-			return fmt.Errorf("line %d is not a case: expected allow, ask or deny and a command", n)
+		if a.Verdict != Allow && a.Verdict != Ask && a.Verdict != Deny && a.Verdict != Contain || a.ToolName == "" && a.Command == "" {
+			return fmt.Errorf("line %d is not a case: expected allow, contain, ask or deny and a command", n)
 		}
 		cases++
 		if v := p.Check(a.fill(base, locate)); v.Effect != a.Verdict {

@@ -152,7 +152,7 @@ func TestReadTranscript(t *testing.T) {
 
 	replayed, err := policy.Replay(calls, schemas.Permissions{}, 5)
 	require.NoError(t, err)
-	require.Len(t, replayed, 3)
+	require.Len(t, replayed, 4)
 	assert.Equal(t, policy.PresetProject, replayed[2].Preset)
 	assert.Equal(t, 3, replayed[2].Sessions)
 	assert.Equal(t, 1, replayed[2].Asked)

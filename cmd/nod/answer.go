@@ -52,14 +52,15 @@ type requestRow struct {
 	Deadline time.Time    `json:"deadline"`
 	Revision uint64       `json:"revision"`
 	// Waiters and Waiting count the identical calls: see schemas.Prompt.
-	Waiters   int                 `json:"waiters,omitempty"`
-	Waiting   int                 `json:"waiting,omitempty"`
-	Decision  *schemas.Decision   `json:"decision,omitempty"`
-	Aftermath []schemas.Aftermath `json:"aftermath,omitempty"`
+	Waiters   int                   `json:"waiters,omitempty"`
+	Waiting   int                   `json:"waiting,omitempty"`
+	Decision  *schemas.Decision     `json:"decision,omitempty"`
+	Aftermath []schemas.Aftermath   `json:"aftermath,omitempty"`
+	Run       *schemas.ContainedRun `json:"run,omitempty"`
 }
 
 func rowOf(p schemas.Prompt) requestRow {
-	return requestRow{p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Tier, p.Deadline, p.Revision, p.Waiters, p.Waiting, p.Decision, p.Aftermath}
+	return requestRow{p.Request, p.Agent, p.Digest, p.Risk, p.Reasons, p.Tier, p.Deadline, p.Revision, p.Waiters, p.Waiting, p.Decision, p.Aftermath, p.Run}
 }
 
 type pendingCmd struct {

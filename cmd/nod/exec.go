@@ -19,6 +19,7 @@ type execCmd struct {
 	Permission         []string `sep:"none" placeholder:"TAG" help:"A permission of the session for the command, besides the working directory: @read:PATH, @write:PATH or @network; with --contain also @network:HOST:PORT; repeatable."`
 	RequireEnforcement bool     `name:"require-enforcement" help:"Refuse to run the command if this kernel cannot enforce its permissions."`
 
+	Decision           string        `name:"run" placeholder:"SESSION.CALL" help:"Run the command of this allowed call contained, as nod decided it, once."`
 	Contain            bool          `help:"Run the command contained: it may use the project without its secrets, and no network except the given hosts."`
 	Project            string        `type:"path" placeholder:"DIR" help:"With --contain: the project (the work tree around the current directory)."`
 	ReadOnly           bool          `name:"read-only" help:"With --contain: the command may not change the project."`
@@ -44,7 +45,10 @@ func (execCmd) Help() string {
 // code is that of a shell.
 func (c *execCmd) Run(e *env) error {
 	become := c.become
-	if c.Contain {
+	switch {
+	case c.Decision != "":
+		become = c.decided
+	case c.Contain:
 		become = c.contained
 	}
 	err := become(e)

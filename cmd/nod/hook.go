@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -66,6 +68,7 @@ func (c *hookCmd) Run(e *env) error {
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
 		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Stderr: e.stderr,
+		Contain: containable(os.Getenv("CLAUDE_PROJECT_DIR")),
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
@@ -80,6 +83,17 @@ func (c *hookCmd) Run(e *env) error {
 		return exit(code)
 	}
 	return nil
+}
+
+// containable returns the hook.Options.Contain for a project.
+func containable(project string) string {
+	switch {
+	case runtime.GOOS != "linux":
+		return "this system cannot run it contained"
+	case !filepath.IsAbs(project):
+		return "the hook was given no project directory, so it cannot run contained"
+	}
+	return schemas.ContainPossible
 }
 
 // unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached:

@@ -33,7 +33,27 @@ func (c *sessionShowCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.printSession(s, c.JSON)
+	if err := e.printSession(s, c.JSON); err != nil || c.JSON {
+		return err
+	}
+	return e.printRuns(c.Session)
+}
+
+// printRuns sums up the session's contained runs, if there are any.
+func (e *env) printRuns(session string) error {
+	ctx, d, done, err := e.desk()
+	if err != nil {
+		return err
+	}
+	defer done()
+	prompts, err := d.History(ctx, session)
+	if err != nil {
+		return err
+	}
+	if text := people.RunsText(prompts); text != "" {
+		fmt.Fprintf(e.stdout, "ran      %s\n", text)
+	}
+	return nil
 }
 
 type sessionSetCmd struct {
@@ -159,6 +179,9 @@ func (e *env) printSession(s schemas.Session, asJSON bool) error {
 	if s.Background {
 		fmt.Fprintln(e.stdout, "kind     background")
 	}
+	if s.Uncontained {
+		fmt.Fprintln(e.stdout, "host     ran a call without its container: no call of this session runs contained any more")
+	}
 	if s.Permissions == nil {
 		fmt.Fprintln(e.stdout, "holds    no permissions of its own: the rules and grants decide")
 	} else {
@@ -188,6 +211,9 @@ func permissionLines(set *schemas.SessionPermissions) []string {
 	}
 	if set.Network {
 		lines = append(lines, "@network")
+	}
+	for _, host := range set.Hosts {
+		lines = append(lines, "@network:"+host)
 	}
 	if len(lines) == 0 {
 		return []string{"nothing"}

@@ -2,6 +2,7 @@ package people
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,9 @@ const maxQuoted = 120
 func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	asked := p.Request.CreatedAt
 	head, by := outcomeHead(d), byline(d)
+	if p.Run != nil {
+		head = strings.TrimSuffix(head, changesText(d)) // the change is that the call runs contained
+	}
 	if otherwise := aftermath(d, p); otherwise != "" {
 		head, by = otherwise, ""
 	}
@@ -43,7 +47,7 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 		return head
 	}
 	at := d.DecidedAt.In(asked.Location())
-	items := []string{head, callsText(p), by, clock(at, asked), channelName(d.By.Connector)}
+	items := []string{head, callsText(p), RunText(p), by, clock(at, asked), channelName(d.By.Connector)}
 	if took := at.Sub(asked); d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !asked.IsZero() && took >= 0 {
 		items = append(items, "after "+shortDuration(took))
 	}
@@ -81,6 +85,10 @@ func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 	if d.Outcome == schemas.Allowed {
 		kind, mark = schemas.AftermathNeverRan, "🚫 "
 	}
+	uncontained := slices.ContainsFunc(p.Aftermath, func(a schemas.Aftermath) bool { return a.Kind == schemas.AftermathUncontained })
+	if uncontained {
+		kind, mark = schemas.AftermathUncontained, "❗ "
+	}
 	n, reason := 0, ""
 	for _, a := range p.Aftermath {
 		if a.Kind == kind {
@@ -91,6 +99,9 @@ func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 		return ""
 	}
 	_, ended, _ := strings.Cut(outcomeHead(d), " ")
+	if uncontained {
+		ended = strings.TrimSuffix(ended, changesText(d))
+	}
 	if who := byline(d); d.By.Kind == schemas.ByHuman || d.By.Kind == schemas.ByPolicy {
 		ended += " by " + who
 	}
@@ -99,8 +110,11 @@ func aftermath(d *schemas.Decision, p *schemas.Prompt) string {
 		them = fmt.Sprintf("%d of %d", n, p.Waiting)
 	}
 	verb := " ran"
-	if kind == schemas.AftermathNeverRan {
+	switch kind {
+	case schemas.AftermathNeverRan:
 		verb = " never ran"
+	case schemas.AftermathUncontained:
+		verb = " ran without containment"
 	}
 	text := mark + ended + ", but " + them + verb
 	if reason != "" {

@@ -67,8 +67,9 @@ var mayImport = []struct {
 	{"actors/policy/shell/word", nil},
 	{"actors/policy/commands", []string{"actors/policy/pathname", "actors/policy/secrets", "actors/policy/shell/word", "schemas"}},
 	{"actors/policy/shell", []string{"actors/policy/commands", "actors/policy/pathname", "actors/policy/secrets", "actors/policy/shell/word", "schemas"}},
+	{"actors/policy/contained", []string{"actors/policy/commands", "actors/policy/pathname", "actors/policy/secrets", "actors/policy/shell", "actors/policy/shell/word"}},
 	{"actors/policy/rules", []string{"actors/policy/commands", "actors/policy/pathname", "actors/policy/shell", "actors/policy/tools", "schemas"}},
-	{"actors/policy", []string{"actors/policy/commands", "actors/policy/pathname", "actors/policy/rules", "actors/policy/secrets", "actors/policy/shell", "actors/policy/shell/word", "actors/policy/tools", "schemas"}},
+	{"actors/policy", []string{"actors/policy/commands", "actors/policy/contained", "actors/policy/pathname", "actors/policy/rules", "actors/policy/secrets", "actors/policy/shell", "actors/policy/shell/word", "actors/policy/tools", "schemas"}},
 	{"actors/engine", []string{"actors", "actors/policy", "actors/policy/rules", "bus", "schemas"}},
 	{"actors/connector", []string{"actors", "bus", "schemas", "connectors/people"}},
 	{"actors/agent", []string{"actors", "bus", "schemas"}},
@@ -111,7 +112,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/nats-io/nats.go":            {"bus/...", "test/..."},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
-		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy imports this module only in tests
+		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
 		"github.com/aymanbagabas/go-udiff":      {"connectors/people/payload"},
 		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // httpapi imports this module only in tests
 		"github.com/alecthomas/kong":            {"cmd/..."},

@@ -63,6 +63,19 @@ func MainTree(dir string) string {
 	return dir
 }
 
+// WorkTree returns the top of the work tree in which the clean path p lies, judged only by p's
+// name, or "" if p lies in none.
+func WorkTree(p string) string {
+	main := MainTree(p)
+	for _, w := range worktreeDirs {
+		if rest, ok := strings.CutPrefix(p, main+w); ok && main != p {
+			name, _, _ := strings.Cut(rest, "/")
+			return main + w + name
+		}
+	}
+	return ""
+}
+
 // InTree reports whether the clean path p is in the project or in one of the project's work
 // trees.
 func (loc *Location) InTree(p string) bool {

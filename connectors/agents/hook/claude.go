@@ -38,11 +38,12 @@ const askUserQuestion = "AskUserQuestion"
 // ClaudeCode describes Anthropic's Claude Code.
 func ClaudeCode() Host {
 	return Host{
-		Name:    "claude-code",
-		Agent:   "Claude Code",
-		Dialect: claude{},
-		Program: "claude",
-		Tested:  []string{"2.1.197", "2.1.329"},
+		Name:         "claude-code",
+		Agent:        "Claude Code",
+		ChangesInput: true,
+		Dialect:      claude{},
+		Program:      "claude",
+		Tested:       []string{"2.1.197", "2.1.329"},
 		Setup: Setup{
 			DirEnv: "CLAUDE_CONFIG_DIR", Dir: ".claude", File: "settings.json",
 			Events: []string{permissionRequest}, Strict: []string{preToolUse}, Blocks: []string{preToolUse},

@@ -15,6 +15,9 @@ type Host struct {
 	Dialect Dialect
 	Setup   Setup
 
+	// ChangesInput is true if the host runs the input that a hook returns instead of the agent's.
+	ChangesInput bool
+
 	Program string   // the host's program, as a name in PATH
 	Tested  []string // versions tested with nod, oldest first
 }

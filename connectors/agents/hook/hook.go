@@ -43,6 +43,10 @@ type Options struct {
 	// Project is the full path of the project that the host was started in. If it
 	// is empty, the dialect finds the project.
 	Project string
+	// Contain is schemas.ContainPossible if this machine can run calls contained and Project
+	// is known, or the reason why they cannot run contained. It has an effect only if the host
+	// runs a changed input.
+	Contain string
 	// DeferAfter is how long the hook waits for a decision; zero means without limit. After
 	// that time, in an Alone turn (see Turn), the hook tells the host to end its run and
 	// repeat the call later. In a Shared turn it denies the call instead, and the request

@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/schemas"
+)
+
+// containable reports whether the call of a request may run contained: its host can change it and
+// has never ignored the change, and no permissions of the session bound it already.
+func (s *askState) containable() bool {
+	return s.request.Contain == schemas.ContainPossible && !s.managed && !s.ignores
+}
+
+// runContained returns the verdict that allows a call to run in the container of v, with the
+// permissions that it needs. If the call's input cannot be changed, a person is asked.
+func (s *askState) runContained(out *rulesResult, v policy.Verdict) policy.Verdict {
+	c := v.Containment
+	input, ok := c.RunInput(s.request.ActionDetails, s.key())
+	if !ok {
+		v.Effect = policy.Ask
+		return v
+	}
+	out.updated = input
+	out.run = &schemas.ContainedRun{
+		Container: schemas.Container{Dir: c.Dir, Project: c.Project, ReadOnly: c.ReadOnly, Permissions: tags(c.Needs())},
+		Words:     schemas.WordsDigest(c.Words()),
+	}
+	v.Effect = policy.Allow
+	return v
+}
+
+// containGranted allows a call that needs permissions to run contained, if the session holds
+// all of them.
+func (s *askState) containGranted() result {
+	v := s.rules.verdict
+	if v.Containment == nil || v.Effect != policy.Ask || !s.containable() {
+		return result{}
+	}
+	needs := v.Containment.Needs()
+	holds := func(set schemas.SessionPermissions) bool {
+		missing, err := policy.Missing(&set, needs, asWritten)
+		return err == nil && len(missing) == 0
+	}
+	if len(needs) == 0 || !holds(s.held.set()) {
+		return result{}
+	}
+	if v = s.runContained(&s.rules, v); v.Effect != policy.Allow {
+		return result{}
+	}
+	return result{outcome: decided, verdict: v, basis: s.held.basisOf(holds)}
+}
+
+// run replies to the question whether a contained command may start. It may start once, soon
+// after its decision, with the words that were decided, and only if the request would be decided
+// in the same way now.
+func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Running, error) {
+	entry, err := e.store.Records.Get(ctx, r.Key())
+	if noRecord(err) || err == nil && entry.Record.Agent != c.name {
+		return schemas.Running{}, notFound(r.Key())
+	}
+	if err != nil {
+		return schemas.Running{}, err
+	}
+	if err := e.mayStart(&entry.Record, r); err != nil {
+		return schemas.Running{}, err
+	}
+	if err := e.stillContained(ctx, c, &entry.Record); err != nil {
+		return schemas.Running{}, err
+	}
+	id := bus.NewID()
+	entry, changed, err := e.life.change(ctx, entry, func(next *bus.Entry) (write, error) {
+		if err := e.mayStart(&next.Record, r); err != nil {
+			return nil, err
+		}
+		run := *next.Record.Run
+		run.RunID, run.StartedAt = id, e.clock.now()
+		next.Record.Run = &run
+		return e.life.amend(next), nil
+	})
+	if err != nil {
+		return schemas.Running{}, err
+	}
+	if !changed {
+		return schemas.Running{}, notFound(r.Key())
+	}
+	return schemas.Running{Type: schemas.TypeRunning, RunID: id, Container: entry.Record.Run.Container}, nil
+}
+
+// mayStart returns the reason why a record's command must not start, or nil.
+func (e *intake) mayStart(rec *schemas.Record, r *schemas.Run) error {
+	run, d := rec.Run, rec.Decision
+	switch {
+	case run == nil || d == nil || d.Outcome != schemas.Allowed:
+		return schemas.Errorf(schemas.CodeForbidden, "%s was not allowed to run contained: make the call again", r.Key())
+	case run.Words != r.Words:
+		return schemas.Errorf(schemas.CodeForbidden, "%s was allowed for another command: make the call again, unchanged", r.Key())
+	case run.Container.Dir != r.Dir:
+		return schemas.Errorf(schemas.CodeForbidden, "%s was allowed in another directory, %s: make the call again", r.Key(), run.Container.Dir)
+	case run.RunID != "":
+		return schemas.Errorf(schemas.CodeConflict, "%s has run already: make the call again", r.Key())
+	case e.clock.now().Sub(d.DecidedAt) > schemas.MaxRunAge:
+		return schemas.Errorf(schemas.CodeForbidden, "%s was allowed too long ago: make the call again", r.Key())
+	}
+	return nil
+}
+
+// stillContained checks a decided request again, by the rules, freezes and permissions that are
+// in force now. It returns an error unless the request would still run contained as decided.
+func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Record) error {
+	r, err := requestOf(rec)
+	if err != nil {
+		return err
+	}
+	if err := e.readSettings(ctx); err != nil {
+		return err
+	}
+	s := &askState{agentRequest: agentRequest{agent: rec.Agent, body: rec.Request, request: r}, settings: e.settings.now()}
+	session, err := e.holdings.requireSession(ctx, rec.Agent, r.SessionID, r.User)
+	if err != nil {
+		return err
+	}
+	s.managed, s.ignores = session.Permissions != nil, session.Uncontained
+	var leave func()
+	s.freezes, leave = e.freezes.enter()
+	c.afterReply(leave)
+	if err := e.check(ctx, s); err != nil {
+		return err
+	}
+	now, was := s.rules.run, rec.Run
+	same := s.verdict.Effect == policy.Allow && now != nil && now.Words == was.Words && now.Container.Dir == was.Container.Dir &&
+		now.Container.Project == was.Container.Project && now.Container.ReadOnly == was.Container.ReadOnly &&
+		slices.Equal(now.Container.Permissions, was.Container.Permissions)
+	if !same {
+		return schemas.Errorf(schemas.CodeForbidden, "%s would not run contained any more (%s): make the call again", r.Key(), s.verdict.Rule)
+	}
+	return nil
+}
+
+// ran records the end of a contained command, once.
+func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK, error) {
+	entry, err := e.store.Records.Get(ctx, r.Key())
+	if noRecord(err) || err == nil && entry.Record.Agent != c.name {
+		return schemas.OK{}, notFound(r.Key())
+	}
+	if err != nil {
+		return schemas.OK{}, err
+	}
+	_, _, err = e.life.change(ctx, entry, func(next *bus.Entry) (write, error) {
+		run := next.Record.Run
+		if run == nil || run.RunID == "" || run.RunID != r.RunID {
+			return nil, notFound(r.Key())
+		}
+		if run.Report != nil {
+			return nil, nil // the report was sent twice
+		}
+		ended, report := *run, r.Report
+		report.EndedAt = e.clock.now()
+		ended.Report = &report
+		next.Record.Run = &ended
+		return e.life.amend(next), nil
+	})
+	return schemas.OK{Type: schemas.TypeOK}, err
+}
+
+// recordUncontained records that a host ran a call as the agent wrote it, although the call was
+// allowed to run only contained. The session's later calls then ask. It returns the ids of the
+// calls.
+func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
+	decided, err := e.store.Records.ChangedSince(ctx, p.SessionID, e.clock.now().Add(-schemas.MaxRunAge))
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range decided {
+		run, d := entry.Record.Run, entry.Record.Decision
+		if run == nil || run.RunID != "" || d == nil || d.Outcome != schemas.Allowed {
+			continue
+		}
+		is, err := isSameCall(&entry.Record, agent, p, same)
+		if err != nil {
+			return nil, err
+		}
+		if !is {
+			continue
+		}
+		_, err = e.life.addAftermath(ctx, entry, schemas.Aftermath{PendingID: d.PendingID, Kind: schemas.AftermathUncontained, Reason: "the host ran the agent's words", At: e.clock.now()})
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, d.PendingID)
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	_, err = e.holdings.storeSession(ctx, p.SessionID, func(s *schemas.Session) (bus.Edit, error) {
+		if s.Uncontained {
+			return bus.Edit{}, nil
+		}
+		s.Uncontained = true
+		return bus.Edit{Store: true}, nil
+	})
+	return ids, err
+}
+
+// logRan appends the end of a contained command to the log, without the names of files.
+func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
+	run := entry.Record.Run
+	if run == nil || run.Report == nil {
+		return nil
+	}
+	report := *run.Report
+	report.Changed = nil
+	_, _, err := e.store.Log.Append(ctx, entry.Key+".ran."+run.RunID, schemas.LogEntry{
+		Type: schemas.TypeLogEntry, At: report.EndedAt, Kind: schemas.LogRan, SessionID: prompt.SessionID, PendingID: prompt.PendingID,
+		Actor: entry.Record.Agent, ToolName: prompt.Request.ToolName, Digest: entry.Record.Digest, Run: &report,
+	})
+	return err
+}
+
+// contain returns the verdict on a call that may run in the container of v. A harmless call is
+// allowed as it is if its input cannot be changed; about any other call a person is asked.
+func (s *askState) contain(out *rulesResult, v policy.Verdict) policy.Verdict {
+	harmless := v.Effect == policy.Allow
+	if s.containable() {
+		if contained := s.runContained(out, v); contained.Effect == policy.Allow {
+			return contained
+		}
+	}
+	if harmless {
+		return v
+	}
+	why := "its host cannot run it contained"
+	if s.ignores {
+		why = "its host ran an earlier call without its container"
+	}
+	if s.request.Contain != "" && s.request.Contain != schemas.ContainPossible {
+		why = s.request.Contain
+	}
+	v.Effect, v.Containment, v.Reasons = policy.Ask, nil, append(slices.Clip(v.Reasons), why)
+	return v
+}

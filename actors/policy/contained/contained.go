@@ -1,0 +1,335 @@
+// Package contained tells which command lines may run contained: in a process that can write
+// only the project and its own /tmp, reads no secret and has no network. What such a process
+// can still do is lose work in the project, so the package looks for commands that delete,
+// overwrite or rewrite, and for those that are meant for something outside the project. It also
+// names the permissions without which a command would fail.
+//
+// The package reads no files: the same line in the same place always gets the same judgement.
+package contained
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
+	"github.com/nodbus/nod/actors/policy/shell"
+)
+
+// Judgement says whether a command line may run contained.
+type Judgement struct {
+	// Why is the reason why the line must not run contained without an answer, or "".
+	Why string
+	// Needs are the permissions without which a command of the line would fail.
+	Needs []Need
+	// Project is the directory that the line may write: the project, or the work tree of it in
+	// which the line runs.
+	Project string
+	// ChangesDir is true if the line does nothing but change the directory of the shell that
+	// runs it. In a process of its own it would have no effect.
+	ChangesDir bool
+}
+
+// Need is a permission that a command needs.
+type Need struct {
+	Permission string // the tag, such as @network:proxy.golang.org:443
+	Command    string // the first words of the command
+}
+
+// Judge judges command lines. It is immutable and safe for concurrent use.
+type Judge struct {
+	names     *secrets.Names
+	protected *secrets.Protected // files that a contained command cannot change
+	checks    map[string]func(*command)
+}
+
+// New returns a Judge that knows secrets by these names.
+func New(names *secrets.Names) *Judge {
+	return &Judge{names: names, protected: secrets.CompileProtected(), checks: newChecks()}
+}
+
+// Line judges a command line that runs at loc.
+func (by *Judge) Line(src string, loc pathname.Location) Judgement {
+	if len(loc.Dirs) == 1 && pathname.MainTree(loc.Dirs[0]) == loc.Main {
+		if top := pathname.WorkTree(loc.Dirs[0]); top != "" && !pathname.Within(loc.Project, top) {
+			loc.Project = top
+		}
+	}
+	j := &judge{Judge: by, script: shell.ReadScript(src, loc)}
+	switch {
+	case loc.Project == "" || len(loc.Dirs) == 0:
+		j.refuse("the project's directory is not known")
+	case loc.HoldsHome(loc.Project):
+		j.refuse("the project is a home directory, or contains one")
+	case slices.ContainsFunc(loc.Dirs, func(d string) bool { return !pathname.Within(d, loc.Project) }):
+		j.refuse("it runs outside the project")
+	}
+	j.all(j.script)
+	steps := j.script.Steps
+	if j.script.Background && !slices.ContainsFunc(steps, usesBackground) {
+		j.refuse("it leaves a program running, which ends with its container")
+	}
+	return Judgement{
+		Why: j.why, Needs: j.needs, Project: loc.Project,
+		ChangesDir: len(steps) == 1 && len(steps[0].Words) > 0 && (steps[0].Words[0].Text == "cd" || steps[0].Words[0].Text == "pushd"),
+	}
+}
+
+// usesBackground reports whether a command waits for a program in the background, or uses one.
+func usesBackground(st shell.Step) bool {
+	if len(st.Words) == 0 {
+		return false
+	}
+	switch name := st.Words[0].Text; name {
+	case "wait", "curl", "kill":
+		return true
+	}
+	return false
+}
+
+// judge collects the judgement of a line.
+type judge struct {
+	*Judge
+	script *shell.Script
+	why    string
+	needs  []Need
+}
+
+func (j *judge) refuse(why string) {
+	if j.why == "" {
+		j.why = why
+	}
+}
+
+// need adds a permission that a command needs.
+func (j *judge) need(words []shell.Term, tag string) {
+	n := Need{Permission: tag, Command: shown(words)}
+	if !slices.ContainsFunc(j.needs, func(o Need) bool { return o.Permission == tag }) {
+		j.needs = append(j.needs, n)
+	}
+}
+
+// shown returns the first words of a command, for a person.
+func shown(words []shell.Term) string {
+	var out []string
+	for _, w := range words[:min(len(words), 3)] {
+		if !w.Known || len(w.Text) > 40 || strings.ContainsAny(w.Text, "\n") {
+			break
+		}
+		out = append(out, w.Text)
+	}
+	return strings.Join(out, " ")
+}
+
+// all judges every command of a script.
+func (j *judge) all(s *shell.Script) {
+	if s.Why != "" {
+		j.refuse("the line " + s.Why)
+	}
+	for _, st := range s.Steps {
+		j.step(s, st)
+	}
+}
+
+// step judges one command.
+func (j *judge) step(s *shell.Script, st shell.Step) {
+	for _, d := range st.Dirs {
+		if !pathname.Within(d, s.Project) && !private(d) {
+			j.refuse("it changes to " + d + ", outside the project")
+		}
+	}
+	for _, a := range st.Assigns {
+		j.assign(s, &st, a)
+	}
+	c := command{judge: j, script: s, Step: st}
+	for _, r := range st.Redirects {
+		c.redirect(r)
+	}
+	if len(st.Words) == 0 {
+		return
+	}
+	name := st.Words[0]
+	if !name.Known || name.Glob && name.Text != "[" || name.Text == "" {
+		j.refuse("the name of a command in it is not known")
+		return
+	}
+	if name.Text != "[" && (!programName.MatchString(name.Text) || strings.Contains(strings.TrimPrefix(name.Text, "../"), "..")) {
+		j.refuse("the name of a command in it, " + name.Text + ", is not a plain one")
+		return
+	}
+	c.name, c.args = commands.ProgramName(name.Text), st.Words[1:]
+	c.programPath(name)
+	for _, t := range st.Words[1:] {
+		if !t.Known && strings.Contains(strings.TrimPrefix(t.Text, t.Before()), "..") {
+			j.refuse(c.name + ": .. follows a part of a path that is not known")
+		}
+	}
+	c.judgeWords()
+	if check := c.checks[c.name]; check != nil {
+		check(&c)
+		return
+	}
+	c.other()
+}
+
+// programName matches the names and paths of programs that a person reads as they are.
+var programName = regexp.MustCompile(`^(?:[~.]?/|\.\./)?[A-Za-z0-9_.+:][A-Za-z0-9_.+:@/-]*[A-Za-z0-9_.+-]$|^[A-Za-z0-9_:.]$`)
+
+// command is one command whose name is known.
+type command struct {
+	*judge
+	shell.Step
+	script *shell.Script
+	name   string // the program's name, without its directory
+	args   []shell.Term
+}
+
+func (c *command) refuse(why string) { c.judge.refuse(c.name + " " + why) }
+
+// assign judges a variable. Some variables name programs or options that later commands obey,
+// and so hide what the line does.
+func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
+	switch {
+	case obeyed(a.Name) && !(a.Value.Known && harmlessValue[a.Value.Text]):
+		j.refuse("it sets " + a.Name + ", which decides what other commands do")
+	case a.Name == "PATH" && (!strings.HasPrefix(a.Value.Before(), "/usr/") && !strings.HasPrefix(a.Value.Before(), "/opt/")):
+		j.refuse("it sets PATH, which decides which programs run")
+	case strings.Contains(a.Value.Text, "[") && strings.ContainsAny(a.Value.Text, "$`"):
+		j.refuse("it sets " + a.Name + " to text with a hidden command")
+	case a.Value.Known && strings.ContainsAny(a.Value.Text, " \t\n;|&"):
+		j.hiddenDanger(s, st, a.Value.Text)
+	}
+}
+
+// harmlessValue are programs that do nothing, with which GIT_EDITOR and the like keep a command
+// from waiting for a person.
+var harmlessValue = map[string]bool{"true": true, "cat": true, ":": true, "": true, "0": true, "1": true}
+
+// obeyed reports whether programs run what a variable with this name says.
+func obeyed(name string) bool {
+	switch name {
+	case "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "SHELL", "HOME", "CDPATH", "PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PERL5OPT", "PERL5LIB",
+		"RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "MAKEFLAGS", "BROWSER", "LESSOPEN", "CC", "CXX", "RUSTC_WRAPPER", "RUSTC":
+		return true
+	}
+	for _, start := range []string{"GIT_", "LD_", "DYLD_", "BASH_FUNC", "npm_config_", "NPM_CONFIG_", "CARGO_TARGET_", "PIP_"} {
+		if strings.HasPrefix(name, start) {
+			return true
+		}
+	}
+	return strings.HasSuffix(name, "EDITOR") || strings.HasSuffix(name, "PAGER")
+}
+
+// judgeWords looks for secrets and for hidden commands in the words of a command.
+func (c *command) judgeWords() {
+	if textCommands[c.name] && c.name != "printf" && c.name != "unset" {
+		return
+	}
+	args := c.args
+	if patternFirst[c.name] { // the first operand is a pattern or a script, not a path
+		for i, t := range args {
+			if !strings.HasPrefix(t.Text, "-") {
+				args = slices.Delete(slices.Clone(args), i, i+1)
+				break
+			}
+		}
+	}
+	for i, t := range args {
+		if t.Known && strings.Contains(t.Text, "[") && strings.ContainsAny(t.Text, "$`") && (pureReaders[c.name] && !patternFirst[c.name]) {
+			c.refuse("may run the command that is hidden in an index")
+		}
+		if c.name == "git" && i > 0 && (args[i-1].Text == "-m" || args[i-1].Text == "--message") {
+			continue
+		}
+		if w := c.secretIn(t); w != "" && c.name != "rm" {
+			c.refuse("names a secret or settings, " + w)
+		}
+		if !pureReaders[c.name] && !patternFirst[c.name] && t.Known && strings.ContainsAny(t.Text, " \t\n;|&`$") {
+			c.hiddenDanger(c.script, &c.Step, t.Text)
+		}
+		c.readsOutside(t)
+	}
+}
+
+// hiddenDanger reads a word as a command line, because some program may run it, and refuses it
+// if one of its commands is dangerous.
+func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
+	in := s.Inner(text, st.Dirs)
+	if in.Why != "" {
+		return // not a command line, so no shell runs it
+	}
+	for _, inner := range in.Steps {
+		if len(inner.Words) == 0 || !inner.Words[0].Known {
+			continue
+		}
+		if name := commands.ProgramName(inner.Words[0].Text); losesWork[name] || wrappers[name] != nil || name == "git" || interpreters[name] != nil || name == "xargs" || name == "find" {
+			trial := &judge{Judge: j.Judge, script: s}
+			if trial.step(in, inner); trial.why != "" {
+				j.refuse("a word of it may be a command: " + trial.why)
+			}
+		}
+	}
+}
+
+// other judges a command that no function of checks knows. The kernel bounds what it can reach.
+func (c *command) other() {
+	switch {
+	case pureReaders[c.name]:
+	case people[c.name] != "":
+		c.refuse(people[c.name])
+	case strings.HasPrefix(c.name, "git-"):
+		c.refuse("is a command of git that nod does not know")
+	case losesWork[c.name]:
+		c.refuse("may delete or overwrite files")
+	default:
+		c.entry()
+	}
+}
+
+// entry judges a command by the command table.
+func (c *command) entry() {
+	argv, known := c.argv()
+	if why := commands.DecidedByPerson(argv); why != "" {
+		c.refuse(why)
+		return
+	}
+	if e := commands.Reader(c.name); e != nil && (!known || !e.Fits(argv[1:])) {
+		c.refuse("may write files with these words")
+		return
+	}
+	c.outputFlags()
+	c.targets()
+	c.mayWrap()
+}
+
+// mayWrap judges the words of a command that nod does not know as the commands that it may run,
+// as setarch runs the words after it.
+func (c *command) mayWrap() {
+	for i, t := range c.args {
+		if !t.Known || strings.HasPrefix(t.Text, "-") {
+			continue
+		}
+		name := commands.ProgramName(t.Text)
+		if !losesWork[name] && name != "rm" && name != "mv" && name != "git" && name != "xargs" && name != "find" && interpreters[name] == nil && wrappers[name] == nil {
+			continue
+		}
+		trial := &judge{Judge: c.Judge, script: c.script}
+		if trial.step(c.script, shell.Step{Words: c.args[i:], Dirs: c.Dirs}); trial.why != "" {
+			c.refuse("may run the words after it: " + trial.why)
+			return
+		}
+	}
+}
+
+// argv returns the command's words. An unknown word is replaced by its known beginning; the
+// second result says whether all words are known.
+func (c *command) argv() ([]string, bool) {
+	argv, known := []string{c.name}, true
+	for _, t := range c.args {
+		argv = append(argv, t.Before())
+		known = known && t.Known
+	}
+	return argv, known
+}

@@ -1,0 +1,166 @@
+package contained
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/shell"
+)
+
+// gitKeeps lists subcommands of git that lose no work with these flags: they add to the history
+// or to the index, or stop if changes would be lost. A value of "=" follows a flag that takes a
+// value.
+var gitKeeps = map[string][]string{
+	"add":         {"-A", "-u", "-n", "-v", "-N", "--all", "--update", "--dry-run", "--verbose", "--intent-to-add"},
+	"commit":      {"-a", "-m=", "-am=", "-q", "-v", "-s", "-F=", "--all", "--message=", "--quiet", "--signoff", "--allow-empty", "--no-edit", "--author=", "--date=", "--dry-run"},
+	"stash":       {"-u", "-q", "-m=", "--include-untracked", "--keep-index", "--message="},
+	"stash push":  {"-u", "-q", "-m=", "--include-untracked", "--keep-index", "--message="},
+	"stash apply": {"-q", "--index"},
+	"stash pop":   {"-q", "--index"},
+	"merge":       {"--no-ff", "--ff-only", "--ff", "--no-edit", "--no-commit", "-m=", "-q", "--stat"},
+	"cherry-pick": {"-x", "-n", "--no-commit", "-m="},
+	"revert":      {"--no-edit", "-n", "--no-commit", "-m="},
+	"switch":      {"-c=", "--create=", "-q", "--detach"},
+	"checkout -b": {"-q"},
+	"branch":      {"-q", "--track"},
+	"tag":         {"-a", "-m=", "--annotate"},
+	"mv":          {"-n", "-v", "-k"},
+	"apply":       {"--check", "--cached", "--stat", "--numstat", "--summary"},
+	"status":      {"-s", "-b", "--short", "--branch", "--porcelain", "--ignored", "-uno", "-uall"},
+	"fetch":       {"-p", "-q", "-v", "-a", "-t", "--all", "--prune", "--tags", "--no-tags", "--quiet", "--verbose", "--depth="},
+	"pull":        {"-q", "-v", "--ff-only", "--quiet", "--no-edit"},
+	"ls-remote":   {"-h", "-t", "--heads", "--tags", "-q"},
+}
+
+// gitNetwork are the subcommands that talk to a remote.
+var gitNetwork = map[string]bool{"fetch": true, "pull": true, "ls-remote": true, "clone": true}
+
+// git judges a git command: one that only reads, or that keeps all work.
+func (c *command) git() {
+	args := c.args
+	for len(args) > 0 && strings.HasPrefix(args[0].Text, "-") {
+		switch t := args[0]; {
+		case !t.Known:
+			c.refuse("has options that are not known")
+			return
+		case t.Text == "--no-pager", t.Text == "-P", t.Text == "--no-optional-locks", t.Text == "--literal-pathspecs", t.Text == "--version", t.Text == "--help":
+			args = args[1:]
+		case t.Text == "-C" && len(args) > 1:
+			for _, p := range c.resolve(args[1]) {
+				if p != c.script.Project && !strings.HasPrefix(p, c.script.Project+"/") {
+					c.refuse("uses a repository outside the project")
+				}
+			}
+			if len(c.resolve(args[1])) == 0 {
+				c.refuse("uses a repository that is not known")
+			}
+			args = args[2:]
+		default:
+			c.refuse(t.Text + " before the subcommand can re-point git")
+			return
+		}
+	}
+	if len(args) == 0 {
+		return
+	}
+	c.subcommand(args)
+}
+
+func (c *command) subcommand(args []shell.Term) {
+	texts := make([]string, len(args))
+	known := true
+	for i, t := range args {
+		if texts[i] = t.Text; !t.Known {
+			known = false
+			if texts[i] = t.Before(); texts[i] == "" {
+				texts[i] = "-?" // it may be any flag
+			}
+		}
+	}
+	for n := min(2, len(texts)); n > 0; n-- {
+		name := strings.Join(texts[:n], " ")
+		if e := commands.Reader("git " + name); e != nil && name != "status" && name != "branch" && name != "tag" {
+			if !e.Fits(texts[n:]) {
+				c.refuse(name + " may do more than read with these words")
+			}
+			return
+		}
+	}
+	if e := commands.Reader("git " + texts[0]); e != nil && e.Fits(texts[1:]) && known {
+		if _, why := e.Check("git", nil, nil); why == "" && (texts[0] == "status" || c.lists(texts)) {
+			return
+		}
+	}
+	c.keeps(texts, args)
+}
+
+// lists reports whether git branch or git tag, with these words, has no operand.
+func (c *command) lists(texts []string) bool {
+	return !slices.ContainsFunc(texts[1:], func(t string) bool { return !strings.HasPrefix(t, "-") }) || slices.Contains(texts, "--list")
+}
+
+// keeps judges a subcommand by gitKeeps.
+func (c *command) keeps(texts []string, args []shell.Term) {
+	name, rest := texts[0], texts[1:]
+	if len(rest) > 0 && (gitKeeps[name+" "+rest[0]] != nil || name == "stash" && !strings.HasPrefix(rest[0], "-")) {
+		name, rest = name+" "+rest[0], rest[1:]
+	}
+	flags := gitKeeps[name]
+	if flags == nil {
+		c.refuse(name + " may lose work, or do what nod cannot bound")
+		return
+	}
+	operands := 0
+	for i := 0; i < len(rest); i++ {
+		w := rest[i]
+		before, _, eq := strings.Cut(w, "=")
+		switch {
+		case w == "--" && name != "branch" && name != "switch":
+			operands += len(rest) - i - 1
+			i = len(rest)
+		case !strings.HasPrefix(w, "-"):
+			operands++
+		case eq && slices.Contains(flags, before+"="), slices.Contains(flags, w):
+		case slices.Contains(flags, w+"=") && i+1 < len(rest):
+			i++
+		default:
+			c.refuse(name + " " + w + " may lose work, or do what nod cannot bound")
+			return
+		}
+	}
+	switch {
+	case gitNetwork[name]:
+		c.remote(rest, args)
+	case name == "branch" && operands != 1 && operands != 2, name == "checkout -b" && (operands < 1 || operands > 2), name == "apply" && len(rest) == operands:
+		c.refuse(name + " with these words may lose work")
+	case name == "commit" && !slices.ContainsFunc(rest, func(w string) bool {
+		return strings.HasPrefix(w, "-m") || strings.HasPrefix(w, "-am") || strings.HasPrefix(w, "--message") || strings.HasPrefix(w, "-F") || w == "--no-edit" || w == "--dry-run"
+	}):
+		c.refuse("commit opens an editor")
+	}
+}
+
+// sshRemote matches the address of a remote that is reached by SSH.
+var sshRemote = regexp.MustCompile(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
+
+// remote names the host of a remote, or the whole network if the remote is one of the
+// repository's configuration, which nod does not read here.
+func (c *command) remote(rest []string, args []shell.Term) {
+	tag := "@network"
+	for i, w := range rest {
+		switch u, err := url.Parse(w); {
+		case sshRemote.MatchString(w):
+			c.refuse("reaches a remote by SSH, whose keys a contained command does not get")
+			return
+		case strings.Contains(w, "::") || strings.HasPrefix(w, "file:") || strings.HasPrefix(w, "/") || strings.HasPrefix(w, "."):
+			c.refuse("names a remote that nod does not follow")
+			return
+		case i < len(args) && err == nil && u.Scheme == "https" && u.Hostname() != "" && u.User == nil:
+			tag = endpoint(u)
+		}
+	}
+	c.need(c.Words, tag)
+}

@@ -1,0 +1,127 @@
+package policy
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/contained"
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/schemas"
+)
+
+// Containment says in which container a command line may run.
+type Containment struct {
+	Line     string `json:"line"`                // the command line, as the agent wrote it
+	Dir      string `json:"dir"`                 // where it runs; clean and absolute
+	Project  string `json:"project"`             // the directory that it may write
+	ReadOnly bool   `json:"read_only,omitempty"` // it may not write the project either
+
+	needs []contained.Need
+}
+
+// containedRule is the Rule of verdicts that run a call contained, or would if a permission
+// were granted.
+const containedRule = "default contained"
+
+// contain sets the verdict on a command line that no rule decides: it runs contained, or a
+// person is asked for exactly what it lacks.
+func (ev *evaluation) contain(src string) {
+	c, why := ev.containment(src)
+	switch {
+	case c == nil && why != "":
+		ev.verdict.Why = why
+	case c == nil:
+	case len(c.needs) > 0:
+		ev.verdict.Containment, ev.verdict.Rule, ev.verdict.Why = c, containedRule, c.lack(c.needs)
+	default:
+		ev.verdict.Effect, ev.verdict.Containment, ev.verdict.Rule, ev.verdict.Why = Contain, c, containedRule, ""
+	}
+}
+
+// containHarmless adds to an allow that a harmless line may run contained, without writing even
+// the project. A host that cannot change the call runs it as it is.
+func (ev *evaluation) containHarmless(src string) {
+	if c, _ := ev.containment(src); c != nil && len(c.needs) == 0 {
+		c.ReadOnly = true
+		ev.verdict.Containment = c
+	}
+}
+
+// containment returns the container in which a line may run, or nil and the reason.
+func (ev *evaluation) containment(src string) (*Containment, string) {
+	if ev.pol.contained == nil || ev.tool.Name != "Bash" {
+		return nil, ""
+	}
+	if ev.call.Project == "" {
+		return nil, "nod does not know the project's directory, so the call cannot run contained"
+	}
+	j := ev.pol.contained.Line(src, *ev.location)
+	switch {
+	case j.Why != "":
+		return nil, "may not run contained: " + j.Why
+	case j.ChangesDir:
+		return nil, ""
+	}
+	return &Containment{Line: src, Dir: ev.location.Dirs[0], Project: j.Project, needs: j.Needs}, ""
+}
+
+// lack tells a person which permissions a line lacks.
+func (c *Containment) lack(needs []contained.Need) string {
+	byCommand := map[string][]string{}
+	var order []string
+	for _, n := range needs {
+		if byCommand[n.Command] == nil {
+			order = append(order, n.Command)
+		}
+		byCommand[n.Command] = append(byCommand[n.Command], n.Permission)
+	}
+	parts := make([]string, len(order))
+	for i, name := range order {
+		parts[i] = fmt.Sprintf("`%s` needs %s", name, strings.Join(byCommand[name], " and "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Needs returns the permissions that the line needs besides its project.
+func (c *Containment) Needs() []Permission {
+	var perms []Permission
+	for _, n := range c.needs {
+		if p, err := ParsePermission(n.Permission); err == nil {
+			perms = append(perms, p)
+		}
+	}
+	return perms
+}
+
+// RunInput returns the input of a shell tool with its command replaced by one that asks the
+// engine for the decision with this key, and then runs the line contained. It returns false if
+// the input has no single text field for the command.
+func (c *Containment) RunInput(input json.RawMessage, key string) (json.RawMessage, bool) {
+	in, err := tools.ReadInput(input)
+	if err != nil {
+		return nil, false
+	}
+	if src, dir, why := in.Command(); src != c.Line || why != "" || dir != "" && pathname.Clean(dir) != c.Dir {
+		return nil, false
+	}
+	field := ""
+	for _, name := range []string{"command", "cmd"} {
+		if s, ok := in.Text(name); ok && s == c.Line {
+			field = cmp.Or(field, name)
+		}
+	}
+	if field == "" {
+		return nil, false
+	}
+	if in[field], err = schemas.Encode(contained.RunLine(key, c.Line)); err != nil {
+		return nil, false
+	}
+	raw, err := json.Marshal(in)
+	return raw, err == nil
+}
+
+// Words returns the words that the changed command runs contained.
+func (c *Containment) Words() []string { return contained.Words(c.Line) }

@@ -1,0 +1,336 @@
+package shell
+
+import (
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/shell/word"
+)
+
+// Script is a command line as Bash runs it in a process of its own: every simple command in
+// it, also those in loops, subshells and substitutions. Line knows only a few forms and which
+// of them are harmless; Script knows all forms, and says nothing about harm.
+type Script struct {
+	pathname.Location         // its directories are those in which the script starts
+	Steps             []Step  // the simple commands, in the order in which they are written
+	Why               string  // the reason why the script cannot be read as a whole, or ""
+	Background        bool    // a command runs in the background
+	depth             int     // the number of scripts around this one
+	names             *memory // the values of variables
+}
+
+// Step is one simple command of a Script.
+type Step struct {
+	Words     []Term
+	Assigns   []Assign // the variables that are set for this command or, without words, from here on
+	Redirects []Redirect
+	Dirs      []string // the directories in which the command may run; empty if unknown
+	Piped     bool     // the input is the output of another command
+}
+
+// Term is a word of a Step, as far as its text is known.
+type Term struct {
+	Text  string // the word without quotes; unknown parts are left out
+	Known bool   // Text is the whole word: no part of it depends on a variable or a command
+	Glob  bool   // the shell may expand the word to file names
+	Tilde bool   // the word starts with an unquoted ~
+	open  string // the text before the first unknown part
+}
+
+// Before returns the text of the word before its first unknown part.
+func (t Term) Before() string {
+	if t.Known {
+		return t.Text
+	}
+	return t.open
+}
+
+// Assign is a variable that a Step sets.
+type Assign struct {
+	Name  string
+	Value Term
+}
+
+// A RedirectKind says what a redirection does with its file.
+type RedirectKind int
+
+// The kinds of redirections.
+const (
+	ReadsFile RedirectKind = iota
+	Truncates
+	Appends
+	ReadsText // a here-document or here-string; the Redirect's file is its text
+)
+
+// Redirect is a redirection of a Step. Redirections between descriptors are left out.
+type Redirect struct {
+	Kind RedirectKind
+	File Term
+}
+
+// maxDepth limits scripts in scripts, as in bash -c "bash -c ls".
+const maxDepth = 4
+
+// ReadScript reads a command line as a Script.
+func ReadScript(src string, loc pathname.Location) *Script {
+	s := &Script{Location: loc}
+	s.read(src)
+	return s
+}
+
+// Inner reads a command line that a command of s runs, such as the word after bash -c. dirs are
+// the directories in which it may start.
+func (s *Script) Inner(src string, dirs []string) *Script {
+	in := &Script{Location: s.Location, depth: s.depth + 1}
+	if in.Dirs = dirs; in.depth > maxDepth {
+		in.Why = "runs too many command lines inside each other"
+		return in
+	}
+	in.read(src)
+	return in
+}
+
+func (s *Script) read(src string) {
+	if s.Why = tooMuch(src); s.Why != "" {
+		return
+	}
+	if s.Why = word.Hidden(src); s.Why != "" {
+		return
+	}
+	file := parse(src)
+	if file == nil {
+		s.Why = "cannot be parsed"
+		return
+	}
+	s.names = remember(file, s.Home)
+	if hidden := hiddenCommand(file); hidden != "" {
+		s.Why = hidden
+		return
+	}
+	w := scriptWalker{script: s, dirs: s.Dirs}
+	for _, st := range file.Stmts {
+		w.stmt(st)
+		s.names.learn(st, &w)
+	}
+	if s.Why == "" && len(s.Steps) == 0 {
+		s.Why = "has no command"
+	}
+}
+
+func (s *Script) refuse(why string) {
+	if s.Why == "" {
+		s.Why = why
+	}
+}
+
+// maxSteps limits the simple commands of a script.
+const maxSteps = 200
+
+func (s *Script) add(st Step) {
+	if len(s.Steps) >= maxSteps {
+		s.refuse("has too many parts to check")
+		return
+	}
+	s.Steps = append(s.Steps, st)
+}
+
+// scriptWalker walks the syntax tree of a Script.
+type scriptWalker struct {
+	script *Script
+	dirs   []string // the directories in which the next command may run
+	lost   bool     // a command has changed to an unknown directory
+	piped  bool     // the next command's input is a pipe
+}
+
+func (w *scriptWalker) list(stmts []*syntax.Stmt) {
+	for _, st := range stmts {
+		w.stmt(st)
+	}
+}
+
+func (w *scriptWalker) stmt(st *syntax.Stmt) {
+	if st == nil {
+		return
+	}
+	if st.Coprocess || st.Disown {
+		w.script.refuse("runs in the background in a way that nod does not follow")
+	}
+	w.script.Background = w.script.Background || st.Background
+	w.command(st.Cmd, w.redirects(st.Redirs))
+}
+
+// command adds the steps of one command. redirects are those of the whole command.
+func (w *scriptWalker) command(cmd syntax.Command, redirects []Redirect) {
+	if call, ok := cmd.(*syntax.CallExpr); ok {
+		w.call(call, redirects)
+		return
+	}
+	if len(redirects) > 0 || cmd == nil {
+		w.script.add(Step{Redirects: redirects, Dirs: w.here()})
+	}
+	switch c := cmd.(type) {
+	case nil:
+	case *syntax.BinaryCmd:
+		w.stmt(c.X)
+		before := w.piped
+		w.piped = before || c.Op == syntax.Pipe || c.Op == syntax.PipeAll
+		w.stmt(c.Y)
+		w.piped = before
+	case *syntax.Subshell:
+		w.list(c.Stmts)
+	case *syntax.Block:
+		w.list(c.Stmts)
+	case *syntax.IfClause:
+		for part := c; part != nil; part = part.Else {
+			w.list(part.Cond)
+			w.list(part.Then)
+		}
+	case *syntax.WhileClause:
+		w.twice(c.Cond, c.Do)
+	case *syntax.ForClause:
+		if loop, ok := c.Loop.(*syntax.WordIter); ok && !c.Select {
+			for _, item := range loop.Items {
+				w.term(item)
+			}
+		} else {
+			w.script.refuse("has a loop that nod does not follow")
+		}
+		w.twice(c.Do)
+	case *syntax.CaseClause:
+		w.term(c.Word)
+		for _, item := range c.Items {
+			w.list(item.Stmts)
+		}
+	case *syntax.TestClause:
+		w.substitutions(c)
+	case *syntax.DeclClause:
+		w.declaration(c)
+	case *syntax.TimeClause:
+		w.stmt(c.Stmt)
+	case *syntax.FuncDecl:
+		w.script.refuse("defines a function, which may have the name of a program")
+	default:
+		w.script.refuse("has a form that nod does not follow")
+	}
+}
+
+// twice walks the body of a loop. A cd in it changes the directory of its next round, so the
+// body is walked again if the directories have changed.
+func (w *scriptWalker) twice(lists ...[]*syntax.Stmt) {
+	before := len(w.dirs)
+	for _, l := range lists {
+		w.list(l)
+	}
+	if len(w.dirs) != before {
+		for _, l := range lists {
+			w.list(l)
+		}
+	}
+}
+
+// declaration adds the variables of export, local, readonly and declare.
+func (w *scriptWalker) declaration(c *syntax.DeclClause) {
+	if c.Variant.Value != "export" && c.Variant.Value != "local" && c.Variant.Value != "readonly" {
+		w.script.refuse("declares a variable in a way that nod does not follow")
+	}
+	st := Step{Dirs: w.here()}
+	for _, a := range c.Args {
+		if a.Name == nil && a.Value != nil {
+			w.term(a.Value)
+			w.script.refuse("declares a variable in a way that nod does not follow")
+		}
+		st.Assigns = append(st.Assigns, w.assign(a))
+	}
+	w.script.add(st)
+}
+
+func (w *scriptWalker) assign(a *syntax.Assign) Assign {
+	out := Assign{Value: Term{Known: true}}
+	if a.Name != nil {
+		out.Name = a.Name.Value
+	}
+	if a.Index != nil {
+		w.script.refuse("sets a variable by an index")
+	}
+	if a.Array != nil {
+		out.Value.Known = false
+		for _, e := range a.Array.Elems {
+			if e.Value != nil {
+				w.term(e.Value)
+			}
+		}
+	}
+	if a.Value != nil {
+		out.Value = w.term(a.Value)
+	}
+	return out
+}
+
+func (w *scriptWalker) call(c *syntax.CallExpr, redirects []Redirect) {
+	st := Step{Redirects: redirects, Piped: w.piped, Dirs: w.here()}
+	for _, a := range c.Assigns {
+		st.Assigns = append(st.Assigns, w.assign(a))
+	}
+	for _, a := range c.Args {
+		st.Words = append(st.Words, w.term(a))
+	}
+	w.script.add(st)
+	if len(st.Words) > 0 && st.Words[0].Known {
+		w.changeDir(st.Words)
+	}
+}
+
+// here returns the directories in which the next command may run, or nil if they are unknown.
+func (w *scriptWalker) here() []string {
+	if w.lost {
+		return nil
+	}
+	return w.dirs
+}
+
+// changeDir follows cd. The cd may fail, or stand in a subshell or a branch that does not run,
+// so from then on commands may run in the old or in the new directory.
+func (w *scriptWalker) changeDir(words []Term) {
+	switch words[0].Text {
+	case "pushd", "popd":
+		w.lost = true
+		return
+	case "cd":
+		words = words[1:]
+	case "builtin", "command":
+		w.lost = w.lost || len(words) > 1 && (!words[1].Known || words[1].Text == "cd" || words[1].Text == "pushd" || words[1].Text == "popd")
+		return
+	default:
+		return
+	}
+	if len(words) > 0 && words[0].Known && words[0].Text == "--" {
+		words = words[1:]
+	}
+	if len(words) != 1 || !words[0].Known || words[0].Glob || words[0].Text == "" || words[0].Text[0] == '-' || len(w.dirs) == 0 || len(w.dirs) > 8 {
+		w.lost = true
+		return
+	}
+	at := w.script.Location
+	at.Dirs = w.dirs
+	to := words[0].Text
+	if to[0] == '~' && !words[0].Tilde {
+		to = "./" + to
+	}
+	found := at.Resolve(to)
+	if len(found) == 0 {
+		w.lost = true
+		return
+	}
+	for _, d := range found {
+		w.dirs = withText(w.dirs, d)
+	}
+}
+
+func withText(list []string, s string) []string {
+	for _, have := range list {
+		if have == s {
+			return list
+		}
+	}
+	return append(list[:len(list):len(list)], s)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/connectors/agents/contain"
+	"github.com/nodbus/nod/schemas"
+)
+
+// decided runs the command of an allowed call contained. nod must confirm, immediately before the
+// start, that the call may run, and names the container.
+func (c *execCmd) decided(e *env) error {
+	if c.Contain || c.Session != "" || len(c.Permission) > 0 || c.Project != "" {
+		return errors.New("--run takes the container from nod's decision: leave out --contain, --session, --permission and --project")
+	}
+	args, err := commandAfter(c.Command)
+	if err != nil {
+		return err
+	}
+	session, id := schemas.SplitKey(c.Decision)
+	if session == "" || id == "" {
+		return fmt.Errorf("%q is not SESSION.CALL, as nod writes it into an allowed command", c.Decision)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	ctx, client, done, err := e.agent("")
+	if err != nil {
+		return err
+	}
+	defer done()
+	running, err := client.Run(ctx, schemas.Run{SessionID: session, PendingID: id, Words: schemas.WordsDigest(args), Dir: dir})
+	if err != nil {
+		return err
+	}
+	spec, err := runSpec(running.Container, args, session)
+	if err != nil {
+		return err
+	}
+	// The command itself handles the signals that end e.ctx.
+	report, err := contain.Run(context.WithoutCancel(e.ctx), spec)
+	code := report.ExitCode
+	var refused *contain.Error
+	if err != nil {
+		code = contain.CodeRefused
+		if errors.As(err, &refused) {
+			code = refused.Code
+		}
+	}
+	e.reportRun(client, schemas.Ran{SessionID: session, PendingID: id, RunID: running.RunID, Report: reportOf(report, code)})
+	if err != nil {
+		return err
+	}
+	e.printContained(report, 0)
+	if code != 0 {
+		return exit(code)
+	}
+	return nil
+}
+
+// runSpec returns what a command may use in the container that nod decided.
+func runSpec(c schemas.Container, args []string, session string) (contain.Spec, error) {
+	project, err := filepath.EvalSymlinks(c.Project)
+	if err != nil {
+		return contain.Spec{}, err
+	}
+	dir, err := filepath.EvalSymlinks(c.Dir)
+	if err != nil {
+		return contain.Spec{}, err
+	}
+	spec, err := containSpec(project, dir, args, c.Permissions)
+	if err != nil {
+		return spec, err
+	}
+	spec.ReadOnly = c.ReadOnly
+	spec.Scratch, err = scratchDir(session, project)
+	return spec, err
+}
+
+// reportOf returns the report of a command with this exit code, within the limits of a message.
+func reportOf(r contain.Report, code int) schemas.RunReport {
+	out := schemas.RunReport{ExitCode: min(max(code, 0), 255), Changes: r.Changes, Partial: r.Partial}
+	for _, f := range r.Refused[:min(len(r.Refused), schemas.MaxRefusedHosts)] {
+		out.Refused = append(out.Refused, f.String())
+	}
+	for _, name := range r.Changed[:min(len(r.Changed), schemas.MaxChangedFiles)] {
+		out.Changed = append(out.Changed, name)
+	}
+	out.Partial = out.Partial || len(r.Refused) > len(out.Refused) || r.Changes > len(out.Changed)
+	return out
+}
+
+// reportRun tells nod that a command has ended. The command's result does not depend on it.
+func (e *env) reportRun(client *nod.Client, ran schemas.Ran) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), callTimeout)
+	defer cancel()
+	if err := client.Ran(ctx, ran); err != nil {
+		e.log.Warn("the end of a contained command was not recorded", "error", err)
+	}
+}

@@ -1,0 +1,89 @@
+package schemas
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// ContainPossible is the Contain of a request whose call may run contained.
+const ContainPossible = "possible"
+
+// Container says what an allowed call may use if it runs contained.
+type Container struct {
+	Dir      string `json:"dir"`                 // where the command starts
+	Project  string `json:"project"`             // the directory that it may write
+	ReadOnly bool   `json:"read_only,omitempty"` // it may not write the project either
+	// Permissions are the granted tags that the command needs besides the project.
+	Permissions []string `json:"permissions,omitempty"`
+}
+
+// ContainedRun is the one start of an allowed call that runs contained. It is part of the
+// call's record.
+type ContainedRun struct {
+	Container Container  `json:"container"`
+	Words     string     `json:"words"`               // the digest of the command's words; see WordsDigest
+	RunID     string     `json:"run_id,omitempty"`    // names the start; empty until the command starts
+	StartedAt time.Time  `json:"started_at,omitzero"` // broker time
+	Report    *RunReport `json:"report,omitempty"`    // nil until the command has ended
+}
+
+// RunReport says what a contained command did.
+type RunReport struct {
+	EndedAt  time.Time `json:"ended_at,omitzero"` // broker time, set by the engine
+	ExitCode int       `json:"exit_code"`
+	Refused  []string  `json:"refused,omitempty"` // HOST:PORT of the connections that were refused
+	Changed  []string  `json:"changed,omitempty"` // changed files of the project, at most MaxChangedFiles
+	Changes  int       `json:"changes,omitempty"` // the number of changed files, also those not in Changed
+	Partial  bool      `json:"partial,omitempty"` // some changes may be missing
+}
+
+// The most entries in the lists of a RunReport.
+const (
+	MaxChangedFiles = 200
+	MaxRefusedHosts = 64
+)
+
+// MaxRunAge is the time after its decision in which a contained command may start.
+const MaxRunAge = 10 * time.Minute
+
+// Run asks whether the command of an allowed call may start contained, now.
+type Run struct {
+	Type      string `json:"type"`
+	SessionID string `json:"session_id"`
+	PendingID string `json:"pending_id"`
+	Words     string `json:"words"` // see WordsDigest
+	Dir       string `json:"dir"`   // where the command would start
+}
+
+// Key returns the key of the call's record.
+func (r *Run) Key() string { return Key(r.SessionID, r.PendingID) }
+
+// Running is the reply to a Run: the command may start once, in this container.
+type Running struct {
+	Type      string    `json:"type"`
+	RunID     string    `json:"run_id"`
+	Container Container `json:"container"`
+}
+
+// Ran reports the end of a contained command.
+type Ran struct {
+	Type      string    `json:"type"`
+	SessionID string    `json:"session_id"`
+	PendingID string    `json:"pending_id"`
+	RunID     string    `json:"run_id"`
+	Report    RunReport `json:"report"`
+}
+
+// Key returns the key of the call's record.
+func (r *Ran) Key() string { return Key(r.SessionID, r.PendingID) }
+
+// WordsDigest returns the digest of a command's words. Different words have different digests.
+func WordsDigest(words []string) string {
+	sum := sha256.New()
+	for _, w := range words {
+		fmt.Fprintf(sum, "%d:%s", len(w), w)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}

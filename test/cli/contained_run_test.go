@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/contain"
+	"github.com/nodbus/nod/schemas"
+	"github.com/nodbus/nod/test/internal/rig"
+)
+
+// A hook lets Claude Code run a line contained: the line writes the project and nothing else,
+// once, and nod shows what it did.
+func TestAHookLetsALineRunContained(t *testing.T) {
+	t.Parallel()
+	if level, err := contain.Support(); level != contain.Namespaces {
+		t.Skipf("left out: this machine cannot contain commands: %v", err)
+	}
+	m := rig.NewMachine(t)
+	m.StartNod()
+	settings := filepath.Join(t.TempDir(), "settings.json")
+	require.NoError(t, os.WriteFile(settings, rig.Apart(`{"permissions":{"preset":"contained"}}`), 0o600))
+	_, stderr, code := m.Run("settings", "apply", settings)
+	require.Zero(t, code, stderr)
+
+	project, outside, bin := trueDir(t), trueDir(t), trueDir(t)
+	require.NoError(t, os.Symlink(m.Nod, bin+"/nod"))
+	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; exit 3\n", outside), 0o600))
+	environ := func(c *exec.Cmd) *exec.Cmd {
+		c.Dir = project
+		c.Env = append(c.Env, "CLAUDE_PROJECT_DIR="+project, "PATH="+bin+":"+os.Getenv("PATH"))
+		return c
+	}
+	hook := environ(m.Command("hook", "claude-code"))
+	hook.Stdin = bytes.NewReader(fmt.Appendf(nil, `{"hook_event_name":"PreToolUse","session_id":"S","tool_use_id":"T1","cwd":%q,"tool_name":"Bash","tool_input":{"command":"bash task.sh"}}`, project))
+	out, err := hook.Output()
+	require.NoError(t, err)
+	var reply struct {
+		HookSpecificOutput struct {
+			PermissionDecision string
+			UpdatedInput       struct{ Command string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(out, &reply), string(out))
+	require.Equal(t, "allow", reply.HookSpecificOutput.PermissionDecision, string(out))
+	line := reply.HookSpecificOutput.UpdatedInput.Command
+	require.Contains(t, line, "nod exec --run S.T1 -- bash -c ")
+
+	run := func() (string, int) {
+		c := exec.Command("bash", "-c", line)
+		c.Env = m.Command().Env
+		text, err := environ(c).CombinedOutput()
+		if _, ok := err.(*exec.ExitError); err != nil && !ok {
+			require.NoError(t, err)
+		}
+		return string(text), c.ProcessState.ExitCode()
+	}
+	text, exit := run()
+	require.Equal(t, 3, exit, text)
+	require.Contains(t, text, "made\n")
+	made, err := os.ReadFile(project + "/made.txt")
+	require.NoError(t, err)
+	require.Equal(t, "made\n", string(made))
+	require.NoFileExists(t, outside+"/escaped")
+
+	text, exit = run()
+	require.Equal(t, contain.CodeRefused, exit)
+	require.Contains(t, text, "has run already")
+	shown, _, _ := m.Run("show", "T1", "--session", "S", "--json")
+	var row struct{ Run schemas.ContainedRun }
+	require.NoError(t, json.Unmarshal([]byte(shown), &row))
+	require.Equal(t, []string{"made.txt"}, row.Run.Report.Changed)
+	shown, _, _ = m.Run("show", "T1", "--session", "S")
+	require.Contains(t, strings.Join(strings.Fields(shown), " "), "ran contained: exit code 3, 1 file changed (made.txt)")
+	summed, stderr, _ := m.Run("session", "show", "S")
+	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 0 hosts refused", stderr)
+}
