@@ -106,48 +106,7 @@ func (v *view) landlockPlan() (*inner.Plan, error) {
 	if len(s.Network) > 0 {
 		return nil, fmt.Errorf("without namespaces the kernel cannot let a command reach single hosts")
 	}
-	l := &landlockRules{except: map[string]uint64{}, above: map[string]bool{}}
-	for _, t := range v.trees {
-		for _, f := range t.found {
-			v.exclude(l, f)
-		}
-	}
-	for _, f := range v.extra {
-		v.exclude(l, f)
-	}
-	temp, env, err := v.privateDir()
-	if err != nil {
-		return nil, err
-	}
-	err = l.give(temp, toWrite)
-	for _, p := range v.readable() {
-		if err == nil {
-			err = l.give(p, toRead)
-		}
-	}
-	for _, t := range v.trees {
-		rights := uint64(toWrite)
-		if v.readOnly(t.top) {
-			rights = toRead
-		}
-		if err == nil {
-			err = l.give(t.top, rights)
-		}
-	}
-	for _, p := range slices.Concat(s.Read, s.Write) { // files: they have no tree
-		rights := uint64(toRead)
-		if slices.Contains(s.Write, p) {
-			rights = toWrite
-		}
-		if info, statErr := os.Lstat(p); err == nil && statErr == nil && info.Mode().IsRegular() {
-			err = l.give(p, rights)
-		}
-	}
-	for _, device := range exec.SystemDevices() {
-		if err == nil {
-			err = l.give(device, toRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
-		}
-	}
+	l, env, err := v.landlockRules()
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +131,54 @@ func (v *view) landlockPlan() (*inner.Plan, error) {
 	}
 	p.Filter = filter(families...)
 	return p, nil
+}
+
+// landlockRules returns the rules for files, and the variables that lead programs to the
+// command's own directory.
+func (v *view) landlockRules() (*landlockRules, []string, error) {
+	l := &landlockRules{except: map[string]uint64{}, above: map[string]bool{}}
+	for _, t := range v.trees {
+		for _, f := range t.found {
+			v.exclude(l, f)
+		}
+	}
+	for _, f := range v.extra {
+		v.exclude(l, f)
+	}
+	temp, env, err := v.privateDir()
+	if err != nil {
+		return nil, nil, err
+	}
+	err = l.give(temp, toWrite)
+	for _, p := range v.readable() {
+		if err == nil {
+			err = l.give(p, toRead)
+		}
+	}
+	for _, t := range v.trees {
+		rights := uint64(toWrite)
+		if v.readOnly(t.top) {
+			rights = toRead
+		}
+		if err == nil {
+			err = l.give(t.top, rights)
+		}
+	}
+	for _, p := range slices.Concat(v.spec.Read, v.spec.Write) { // files: they have no tree
+		rights := uint64(toRead)
+		if slices.Contains(v.spec.Write, p) {
+			rights = toWrite
+		}
+		if info, statErr := os.Lstat(p); err == nil && statErr == nil && info.Mode().IsRegular() {
+			err = l.give(p, rights)
+		}
+	}
+	for _, device := range exec.SystemDevices() {
+		if err == nil {
+			err = l.give(device, toRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
+		}
+	}
+	return l, env, err
 }
 
 func (v *view) exclude(l *landlockRules, f finding) {

@@ -113,16 +113,18 @@ func takeInput(group int) {
 // does this. Without one, lost processes become children of this process, so that killing the
 // children again and again reaches all.
 func killRest() {
-	for range 1000 {
-		children := childrenOf(syscall.Getpid())
-		if len(children) == 0 {
-			return
-		}
-		for _, pid := range children {
+	for range 10_000 {
+		for _, pid := range childrenOf(syscall.Getpid()) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
+		// The list may lack a child while others end, so only the kernel knows when none is left.
 		var status syscall.WaitStatus
-		_, _ = syscall.Wait4(-1, &status, 0, nil)
+		switch pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil); {
+		case err == syscall.ECHILD:
+			return
+		case pid == 0:
+			_ = syscall.Nanosleep(&syscall.Timespec{Nsec: 1_000_000}, nil)
+		}
 	}
 }
 
