@@ -146,10 +146,11 @@ func TestReadTranscript(t *testing.T) {
 
 	replayed, err := policy.Replay(calls, schemas.Permissions{}, 5)
 	require.NoError(t, err)
-	require.Len(t, replayed, 3)
+	require.Len(t, replayed, 4)
 	assert.Equal(t, policy.PresetProject, replayed[2].Preset)
 	assert.Equal(t, 3, replayed[2].Sessions)
 	assert.Equal(t, 1, replayed[2].Asked)
 	assert.Contains(t, replayed[2].String(), "1 asked")
+	assert.Equal(t, policy.PresetContained, replayed[3].Preset)
 	assert.Contains(t, policy.Presets(), "readers  (the default)")
 }
