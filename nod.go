@@ -40,7 +40,8 @@ var (
 )
 
 // Err returns nil if d allows the request exactly as it was sent. Otherwise it returns an
-// error that wraps one of those above and contains the decision's message, if it has one.
+// error that wraps one of the errors above and contains the decision's message, if it has
+// one.
 func Err(d schemas.Decision) error {
 	var err error
 	switch d.Outcome {

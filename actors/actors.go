@@ -75,7 +75,8 @@ func (s *System) Actor(name string, receive func(message any)) *Actor {
 // Send queues a message. A message that is sent after Stop is lost.
 func (a *Actor) Send(message any) { a.sys.sys.Root.Send(a.pid, message) }
 
-// Stop lets the actor handle the messages already queued, and returns once it has ended.
+// Stop lets the actor handle the messages already queued, and returns once the actor has
+// ended.
 func (a *Actor) Stop() {
 	a.sys.sys.Root.Poison(a.pid)
 	<-a.gone

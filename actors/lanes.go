@@ -31,7 +31,7 @@ type Lanes struct {
 	gone   chan struct{}
 }
 
-// The messages of a Lanes parent.
+// The messages that the parent actor of a set of lanes handles.
 type (
 	submitted struct {
 		key string

@@ -69,7 +69,7 @@ func TestLanesLoseNothing(t *testing.T) {
 	total := 0
 	for k := range states {
 		total += len(states[k].seen)
-		last := map[int]int{} // by sender, the last job seen
+		last := map[int]int{} // the last job seen from each sender
 		for _, n := range states[k].seen {
 			s := n % senders
 			if prev, ok := last[s]; ok {

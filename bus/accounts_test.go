@@ -70,7 +70,7 @@ func TestPromptsDoNotGoToAWorkerThatIsGone(t *testing.T) {
 		return tg.CachedInfo().NumWaiting
 	}
 	emptyPull(t, gone, nats.NewInbox())
-	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // before the pull: the server ends a pull whose reply subject has no subscriber
+	_, err := gone.SubscribeSync(asTg.InboxPrefix() + ".x") // subscribe before the pull: the server ends a pull whose reply subject has no subscriber
 	require.NoError(t, err)
 	require.NoError(t, gone.PublishRequest(nextOfTg, asTg.InboxPrefix()+".x", []byte(`{"expires":60000000000}`)))
 	require.NoError(t, gone.Flush())

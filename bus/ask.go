@@ -19,7 +19,7 @@ const (
 	// It also finds decisions that were lost while the servers could not reach each other,
 	// although no client's connection broke.
 	pulseOf     = 100
-	reaskSpread = 10 * time.Second // after a reconnect, the questions about all waiting requests are spread over at most this time
+	reaskSpread = 10 * time.Second // the time over which, after a reconnect, the questions about all waiting requests are spread
 )
 
 // Asker sends the requests of one agent. It is safe for concurrent use.
@@ -55,13 +55,13 @@ func (a *Asker) Close() {
 
 // OpenRequest is a request that the engine has stored or decided.
 type OpenRequest struct {
-	Receipt   schemas.Receipt // zero if the engine decided at once
+	Receipt   schemas.Receipt // the zero Receipt if the engine decided at once
 	PendingID string          // the id of the request, as sent
-	Key       string          // the key of its record
+	Key       string          // the key of the request's record
 
 	asker *Asker
 	unsub func()
-	next  time.Time // when to ask for the state again; guarded by asker.mu
+	next  time.Time // the time of the next question about the state; guarded by asker.mu
 	wait  time.Duration
 
 	once     sync.Once
@@ -78,8 +78,8 @@ func (a *Asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, e
 	return a.AskAs(ctx, withID(r))
 }
 
-// AskAs is Ask for a request that has a pending_id. The id must be new, unless r.Rejoin is
-// set.
+// AskAs does what Ask does, for a request that has a pending_id. The id must be new, unless
+// r.Rejoin is set.
 func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	asked, err := a.submit(ctx, r)
 	if err == nil {
@@ -103,8 +103,8 @@ func (a *Asker) Submit(ctx context.Context, r schemas.Request) (*OpenRequest, er
 	return a.submit(ctx, withID(r))
 }
 
-// SubmitAs is Submit for a request that has a pending_id. The id must be new, unless
-// r.Rejoin is set.
+// SubmitAs does what Submit does, for a request that has a pending_id. The id must be new,
+// unless r.Rejoin is set.
 func (a *Asker) SubmitAs(ctx context.Context, r schemas.Request) (*OpenRequest, error) {
 	return a.submit(ctx, r)
 }

@@ -27,7 +27,7 @@ type Reply struct {
 	data []byte
 }
 
-// Into decodes the reply, which must be of v's type.
+// Into decodes the reply into v. The reply must be of v's type.
 func (r Reply) Into(v any) error { return schemas.Load(r.data, v) }
 
 // Call sends v to subject and waits for the reply. While there is no reply, or the reply
@@ -38,7 +38,7 @@ func (c *Conn) Call(ctx context.Context, subject string, v any) (Reply, error) {
 	return c.call(ctx, subject, func(int) any { return v })
 }
 
-// CallInto is Call with the reply decoded into out.
+// CallInto calls Call and decodes the reply into out.
 func (c *Conn) CallInto(ctx context.Context, subject string, v, out any) error {
 	r, err := c.Call(ctx, subject, v)
 	if err != nil {
@@ -47,7 +47,8 @@ func (c *Conn) CallInto(ctx context.Context, subject string, v, out any) error {
 	return r.Into(out)
 }
 
-// call is Call, with a message made for each try; tries are numbered from 0.
+// call does what Call does, but makes a new message for each try. Tries are numbered from
+// 0.
 func (c *Conn) call(ctx context.Context, subject string, message func(try int) any) (Reply, error) {
 	var last error
 	for try := 0; ; try++ {
@@ -135,8 +136,8 @@ func Retry(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
-// retryOperation is Retry with the operation's name in its error, which is ErrUnknown if
-// ctx ended before the result was known.
+// retryOperation does what Retry does, and adds the operation's name to the error. The
+// error is ErrUnknown if ctx ended before the result was known.
 func retryOperation(ctx context.Context, operation string, f func(context.Context) error) error {
 	err := Retry(ctx, f)
 	switch {

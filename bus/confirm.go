@@ -49,7 +49,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 		switch {
 		case err == nil:
 			return nil
-		case isConflict(err): // the key has moved, or another write to it is in progress
+		case isConflict(err): // the key is at another revision, or another write to it is in progress
 			now, rerr := b.get(ctx, key)
 			if rerr != nil && !errors.Is(rerr, ErrNotFound) {
 				return rerr
@@ -69,7 +69,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 // actionGroup runs one action for all concurrent callers with the same key. Each caller
 // gets the result of an action that began after its call.
 type actionGroup struct {
-	id string // distinguishes this process from other writers to the stream
+	id string // an id that distinguishes this process from other writers to the stream
 
 	mu            sync.Mutex
 	running, next map[string]*action
@@ -77,7 +77,7 @@ type actionGroup struct {
 
 type action struct {
 	done chan struct{}
-	err  error // set before done closes
+	err  error // the action's error, set before done closes
 }
 
 func newActionGroup() *actionGroup {

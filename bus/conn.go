@@ -30,7 +30,7 @@ type Options struct {
 	Creds string
 	// Inbox is the inbox prefix of the role. The role's key may subscribe to no other inbox.
 	Inbox string
-	// Server connects to a server in this process, without a socket.
+	// Server is a server in this process; Connect reaches it without a socket.
 	Server *Server
 	// Wait is how long Connect keeps trying to reach the bus; 0 tries once.
 	Wait time.Duration
@@ -49,8 +49,8 @@ var ErrNoServer = errors.New("no NATS server answers")
 
 // Conn is one connection to the bus. It reconnects until it is closed; calls made meanwhile
 // wait for as long as their contexts allow. If its server is silent or does not serve its
-// calls, the connection changes to another server within 10 s, provided that another one is
-// known, from the address or from the server's own announcements.
+// calls, the connection changes to another server within 10 s, if it knows another server,
+// from the address or from the server's own announcements.
 type Conn struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream

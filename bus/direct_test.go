@@ -76,7 +76,7 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	require.False(t, direct("permission_log"), "observers read it, who may do no more")
 	reads(before, "of one")
 
-	for _, name := range buckets { // as an operator does when one machine is not enough
+	for _, name := range buckets { // adds replicas, as an operator does when one machine is not enough
 		stream, err := js.Stream(ctx, name)
 		require.NoError(t, err)
 		config := stream.CachedInfo().Config
@@ -92,7 +92,7 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	reads(before, "opened before")
 }
 
-// A store can be opened without a change to the server, for programs that only look.
+// A store can be opened without a change to the server, for programs that only read.
 func TestAnExistingStoreStaysAsItIs(t *testing.T) {
 	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Log: quiet()})
 	require.NoError(t, err)

@@ -117,7 +117,7 @@ func startEmbedded(ctx context.Context, o EmbedOptions) (*server.Server, error) 
 	bridge := &natsLog{log: cmp.Or(o.Log, slog.Default()), fatal: make(chan error, 1)}
 	ns.SetLoggerV2(bridge, false, false, false)
 
-	ns.Start() // does not return early if ctx ends
+	ns.Start() // Start does not return early if ctx ends
 	err = listening(ctx, ns, bridge.fatal)
 	if err != nil {
 		ns.Shutdown()
@@ -191,7 +191,7 @@ func freePort(host string, port int) (int, error) {
 	if err != nil {
 		var cause syscall.Errno
 		if errors.As(err, &cause) {
-			err = cause // without the address, which the message below contains
+			err = cause // leaves out the address, which the message below contains
 		}
 		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}

@@ -22,8 +22,8 @@ var (
 	asWeb         = roles.ConnectorID(roles.Web)
 	asTg          = roles.ConnectorID("tg")
 	asWa          = roles.ConnectorID("wa")
-	asAda         = roles.AgentID("ada") // the attacker
-	asBob         = roles.AgentID("bob") // the victim
+	asAda         = roles.AgentID("ada") // the agent that attacks
+	asBob         = roles.AgentID("bob") // the agent that is attacked
 )
 
 func everybody() []roles.ID {
@@ -96,7 +96,7 @@ func maySubscribe(t *testing.T, nc *nats.Conn, subject string) bool {
 	before := nc.LastError()
 	sub, err := nc.SubscribeSync(subject)
 	require.NoError(t, err)
-	defer func() { _ = sub.Unsubscribe() }() // fails if the subscription was refused
+	defer func() { _ = sub.Unsubscribe() }() // Unsubscribe fails if the subscription was refused
 	return !refusedSince(t, nc, before)
 }
 

@@ -19,7 +19,7 @@ import (
 // NOD_DATA.
 type Place struct {
 	URL     string // addresses of NATS servers, comma-separated
-	Creds   string // a key file
+	Creds   string // the name of a key file
 	DataDir string // the data directory of a running nod, with the address in run.json
 }
 
@@ -66,8 +66,8 @@ func Join(ctx context.Context, p Place, id roles.ID, log *slog.Logger) (*Conn, e
 	return JoinWait(ctx, p, id, log, 0)
 }
 
-// JoinWait is Join, but while no server answers it tries again, for at most the duration
-// wait.
+// JoinWait does what Join does, but while no server answers it tries again, for at most the
+// duration wait.
 func JoinWait(ctx context.Context, p Place, id roles.ID, log *slog.Logger, wait time.Duration) (*Conn, error) {
 	p, err := p.WithDefaults()
 	if err != nil {

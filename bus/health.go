@@ -41,8 +41,8 @@ type health struct {
 	mu     sync.Mutex
 	server uint64
 	failed int
-	since  time.Time     // start of the first failed try since the last success
-	wait   time.Duration // after a change to another server, the shortest time until the next change
+	since  time.Time     // the start of the first failed try since the last success
+	wait   time.Duration // the shortest time from one change of the server to the next
 	next   time.Time     // the earliest time at which the connection may change to another server
 }
 
@@ -118,7 +118,7 @@ func isUnserved(err error, took time.Duration) bool {
 	case errors.As(err, &e):
 		return e.Code == schemas.CodeUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return took >= pulseWithin-pulseWithin/10 // a try that took less was ended by the caller's own time limit
+		return took >= pulseWithin-pulseWithin/10 // a try that took less time was ended by the caller's own time limit
 	case errors.Is(err, nats.ErrNoResponders):
 		return true
 	}

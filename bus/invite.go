@@ -23,7 +23,7 @@ type Invitation struct {
 	URL   string `json:"url"`
 	Agent string `json:"agent"`
 	Key   string `json:"key,omitempty"`
-	CA    string `json:"ca"` // PEM
+	CA    string `json:"ca"` // the certificate of the server's authority, in PEM
 }
 
 const joinedName = "joined.json"
@@ -53,7 +53,7 @@ func Invite(dataDir, agent, address string) (Invitation, error) {
 
 // String returns the invitation as one word, with the key in plain base64.
 func (i Invitation) String() string {
-	text, _ := json.Marshal(i) // strings always encode
+	text, _ := json.Marshal(i) // encoding strings cannot fail
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
@@ -96,7 +96,7 @@ func (i Invitation) Join(dataDir string) error {
 	i.Key = "" // the key has a file of its own
 	text, err := json.Marshal(i)
 	if err == nil {
-		err = roles.WriteNew(path, append(text, '\n')) // written last: if this file exists, so does the key
+		err = roles.WriteNew(path, append(text, '\n')) // the invitation is written last: if its file exists, so does the key
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return joined // another process has joined meanwhile
@@ -112,7 +112,7 @@ func readInvitation(dataDir string) (*Invitation, error) {
 	path := filepath.Join(dataDir, joinedName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil // the next function that uses the directory reports what is wrong with it
+		return nil, nil // the next function that uses the directory reports the fault
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the invitation of this directory: %w", err)

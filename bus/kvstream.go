@@ -129,7 +129,7 @@ func (k *kvStream) read(ctx context.Context, subject string, get func(context.Co
 			return storedValue{}, fmt.Errorf("read %s: %w", subject, err)
 		case errors.Is(err, nats.ErrNoResponders): // direct reads may have been turned off, because replicas were added
 			hop, cancel := context.WithTimeout(ctx, hopTimeout)
-			_, _ = k.stream.Info(hop) // loads the new configuration; if that fails, the next try fails too
+			_, _ = k.stream.Info(hop) // Info loads the new configuration; if that fails, the next try fails too
 			cancel()
 		}
 		if pause(ctx, try) != nil {

@@ -13,7 +13,7 @@ import (
 // natsLog leaves out these quotes, because they may contain payloads.
 type natsLog struct {
 	log     *slog.Logger
-	fatal   chan error // gets the first error that prevents the start
+	fatal   chan error // receives the first error that prevents the start
 	started atomic.Bool
 }
 

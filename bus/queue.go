@@ -31,7 +31,7 @@ type Queue struct {
 	// has the right to make it.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
-	one  sync.Mutex // held while handle processes a delivery
+	one  sync.Mutex // locked while handle processes a delivery
 
 	ackWait time.Duration
 	mu      sync.Mutex
@@ -156,7 +156,7 @@ func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Deliver
 			try = 0
 		}
 		q.conn.log.Info("bus: a queue's subscription failed; subscribing again", "queue", q.name, "error", failed)
-		p.Drain() // handles the messages that have arrived
+		p.Drain() // Drain handles the messages that have arrived
 		if try > 0 && pause(ctx, try-1) != nil {
 			return
 		}

@@ -16,8 +16,8 @@ const (
 	timerPrefix  = "nod.v1.timer."
 	duePrefix    = "nod.v1.due."
 
-	// lockFilter and a timer's token match the timer of a question, both before it has fired
-	// (timerPrefix) and afterwards (duePrefix).
+	// lockFilter followed by a timer's token matches the timer of a question, both before
+	// it has fired (timerPrefix) and afterwards (duePrefix).
 	lockFilter = "nod.v1.*."
 
 	// firedFor is how long a fired timer waits for an engine. If no engine runs for longer,
@@ -132,7 +132,7 @@ func sessionFilter(session string) string {
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
 	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
-		FilterSubject: recordPrefix + "*.*", // excludes the barriers of scans
+		FilterSubject: recordPrefix + "*.*", // the filter leaves out the barriers of scans
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       ackWait,
 		MaxAckPending: 512,

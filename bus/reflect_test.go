@@ -14,7 +14,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// reflection is a harmless request whose reply subject is one to which the sender may not
+// reflection is a harmless request with a reply subject to which the sender may not
 // publish: the reply is published there with the rights of the replying service or server.
 type reflection struct {
 	how   string
@@ -188,7 +188,7 @@ func requireSilent(t *testing.T, s *nats.Subscription) {
 func TestOwnReplyRefusesAnotherAgentsDecisionSubject(t *testing.T) {
 	g := startLayout(t, asShipped)
 	_, heard := g.listen(asBob, theDecision)
-	g.serveEngine() // does not check the reply subject
+	g.serveEngine() // this engine does not check the reply subject
 	ada := g.as(asAda)
 	require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", theDecision, nil))
 	_, err := heard.NextMsg(5 * time.Second)

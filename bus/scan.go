@@ -107,10 +107,10 @@ func (r *Records) scan(ctx context.Context, s *scan) error {
 // failure.
 type scan struct {
 	records *Records
-	session string // empty for all sessions
+	session string // the session; empty means all sessions
 	found   func(ScannedRecord) bool
-	since   time.Time // older messages are skipped
-	barrier uint64    // the sequence of the barrier, before which the scan is not complete; 0 without one
+	since   time.Time // the time before which messages are skipped
+	barrier uint64    // the sequence of the barrier, before which the scan is not complete; 0 without a barrier
 	last    uint64    // the sequence of the last message read
 }
 
@@ -161,7 +161,7 @@ func (s *scan) run(ctx context.Context) error {
 
 // filters returns the subjects to read. A scan of all sessions reads the whole stream and
 // skips the timers: with a filter that matches most of a stream's subjects, the server
-// compares them all again for each message (filestore.go, firstMatching).
+// compares all these subjects again for each message (filestore.go, firstMatching).
 func (s *scan) filters() []string {
 	switch {
 	case s.session == "":

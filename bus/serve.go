@@ -36,7 +36,7 @@ func (c *Call) Reply(v any) {
 	data, err := schemas.Encode(v)
 	if err != nil {
 		c.log.Error("bus: a reply cannot be encoded", "subject", c.req.Subject(), "error", err)
-		data, _ = schemas.Encode(schemas.Errorf(schemas.CodeInternal, "the reply could not be encoded")) // a plain Error always encodes
+		data, _ = schemas.Encode(schemas.Errorf(schemas.CodeInternal, "the reply could not be encoded")) // encoding a plain Error cannot fail
 	}
 	if err := c.req.Respond(data); err != nil {
 		c.log.Warn("bus: a reply was not sent; the asker will ask again", "subject", c.req.Subject(), "error", err)
@@ -143,7 +143,7 @@ func (s *Service) ID() string { return s.svc.Info().ID }
 // accept passes a call to its endpoint's handler, or refuses it with an error at once.
 func (s *Service) accept(e Endpoint, r micro.Request) {
 	call := &Call{req: r, Data: r.Data(), log: s.log, done: func() {}}
-	if !s.replies(r) { // checked before anything else: not even an error may be sent to a subject that is not an inbox of the caller
+	if !s.replies(r) { // the reply subject is checked first: not even an error may be sent to a subject that is not an inbox of the caller
 		s.log.Warn("bus: a call was dropped, because its reply would not go to an inbox of its asker", "subject", r.Subject())
 		return
 	}

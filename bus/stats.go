@@ -70,7 +70,7 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 	for try := 0; ; try++ {
 		stats, err := c.ServiceStats(ctx, service)
 		switch {
-		case ctx.Err() != nil && heard: // laggards are those of the last complete round
+		case ctx.Err() != nil && heard: // laggards holds the ids of the last complete round
 			return laggards, nil
 		case ctx.Err() != nil:
 			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine reports its state: check that one is running")
@@ -81,7 +81,7 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, err
-		case err != nil: // ctx ended; the next round returns
+		case err != nil: // ctx has ended, so the next round returns
 			continue
 		case len(stats) > 0 && len(late) == 0:
 			return nil, nil

@@ -75,7 +75,7 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 	for _, b := range []struct {
 		into  **Bucket
 		name  string
-		async bool // acknowledge a write before it is on disk; for contents that may be lost
+		async bool // the server acknowledges a write before it is on disk; for contents that may be lost
 	}{
 		{&s.Sessions, "permission_sessions", false},
 		{&s.Presence, "client_presence", true},
@@ -107,7 +107,7 @@ func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create
 		switch {
 		case err == nil:
 			return stream, nil
-		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine has just made it
+		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another engine has just made the stream
 		case apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabled, apiCode(err) == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 			return nil, fmt.Errorf("open the store %s: JetStream is off for this account on the NATS server: enable it in its configuration", config.Name)
 		case errors.Is(err, errNoStore), isPermanent(err), apiCode(err) == codeNoReplicas:

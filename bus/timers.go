@@ -22,8 +22,8 @@ func (r *Records) Create(ctx context.Context, e Entry) (uint64, error) {
 	return r.TakeOver(ctx, e, 0)
 }
 
-// TakeOver is Create for a request that takes the lock from a request that is no longer a
-// question. revision is the Revision of the LockHolder that Holder returned.
+// TakeOver does what Create does, for a request that takes the lock from a request that is
+// no longer a question. revision is the Revision of the LockHolder that Holder returned.
 func (r *Records) TakeOver(ctx context.Context, e Entry, revision uint64) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {
@@ -77,7 +77,7 @@ var ErrLockHeld = errors.New("an identical call holds the lock")
 
 // LockHolder is the holder of the lock of identical calls.
 type LockHolder struct {
-	PendingID string // empty if no request holds the lock
+	PendingID string // the id of the request that holds the lock; empty if no request holds it
 	Revision  uint64 // the revision to pass to TakeOver
 	At        time.Time
 }
@@ -148,7 +148,7 @@ func (r *Records) Armed(ctx context.Context, e *Entry) (schemas.Event, error) {
 	if err != nil {
 		return schemas.Event{}, err
 	}
-	t, _ := timerOf(val.data) // the zero timer if the data is no timer
+	t, _ := timerOf(val.data) // timerOf returns the zero timer if the data is not a timer
 	if !t.of(e) {
 		return schemas.Event{}, ErrNotFound
 	}

@@ -60,7 +60,7 @@ func authority(dataDir string) (tls.Certificate, error) {
 		return tls.Certificate{}, fmt.Errorf("read the certificate authority: %w", err)
 	}
 	ca, err := tls.X509KeyPair(text, text)
-	if err != nil { // without the library's error, which may contain the key
+	if err != nil { // leaves out the library's error, which may contain the key
 		return ca, fmt.Errorf("%s is damaged: remove it, so that nod makes another, and invite the other machines again", path)
 	}
 	return ca, nil
@@ -94,7 +94,7 @@ func newAuthority(path string) error {
 	}
 	err = roles.WriteNew(path, text.Bytes())
 	if errors.Is(err, fs.ErrExist) {
-		return nil // another process has just made it
+		return nil // another process has just made the authority
 	}
 	return err
 }

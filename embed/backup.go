@@ -128,7 +128,7 @@ func copyFile(from, to string, mode fs.FileMode) error {
 
 // writeSynced replaces a file's content atomically, and returns once it is on disk.
 func writeSynced(path string, content []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // makes it with mode 0600
+	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp makes the file with mode 0600
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ type Options struct {
 	WebKey string
 	// VoiceTimeout overrides the settings' timeout for voice if it is not 0.
 	VoiceTimeout time.Duration
-	Version      string       // in SemVer; empty means "0.0.0"
+	Version      string       // nod's version, in SemVer; empty means "0.0.0"
 	Log          *slog.Logger // nil logs nothing
 }
 
@@ -109,8 +109,8 @@ func (n *Nod) start(ctx context.Context) error {
 		}
 	}
 	n.system = actors.NewSystem(o.Log)
-	host, _ := os.Hostname()    // if unknown, allow rules that depend on it do not apply
-	home, _ := os.UserHomeDir() // if unknown, allow rules that depend on it do not apply
+	host, _ := os.Hostname()    // if the host name is unknown, allow rules that depend on it do not apply
+	home, _ := os.UserHomeDir() // if the home directory is unknown, allow rules that depend on it do not apply
 	own, err := ownFiles(o.DataDir)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (n *Nod) prepare(ctx context.Context) ([]roles.User, error) {
 	}
 	ids := append(roles.First(), roles.ConnectorID(web.Name))
 	for _, name := range ChannelNames() {
-		ids = append(ids, roles.ConnectorID(name)) // even if the settings do not name the channel yet: the server reads keys only at its start
+		ids = append(ids, roles.ConnectorID(name)) // make the key even if the settings do not name the channel yet: the server reads keys only at its start
 	}
 	if err := n.keys.Ensure(ids...); err != nil {
 		return nil, err

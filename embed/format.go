@@ -15,7 +15,7 @@ import (
 // the directory. If a step fails or is interrupted, nod restores the backup before
 // it tries again, so a step never sees half-changed data.
 type step struct {
-	what string // what the step does, for messages; begins with "to"
+	what string // what the step does, for messages; the text begins with "to"
 	do   func(ctx context.Context, dir string) error
 }
 
@@ -31,7 +31,7 @@ const formatName = "format.json"
 // has format 1 and is from before nod wrote the file.
 type format struct {
 	Format int    `json:"format"`
-	Nod    string `json:"nod"` // the version that wrote it
+	Nod    string `json:"nod"` // the version of nod that wrote the file
 	// Backup is the folder to restore if the steps do not complete; empty unless
 	// steps run.
 	Backup string `json:"backup,omitempty"`
@@ -105,7 +105,7 @@ func goBack(dir string, f *format) error {
 	return f.write(dir)
 }
 
-// readFormat reads the directory's format; a new directory has the current one.
+// readFormat reads the directory's format; a new directory has the current format.
 func readFormat(dir string, current int) (format, error) {
 	path := filepath.Join(dir, formatName)
 	data, err := os.ReadFile(path)

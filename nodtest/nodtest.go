@@ -28,8 +28,8 @@ const person = "nodtest"
 // request waits until its deadline and then times out.
 type Answer struct {
 	Kind    schemas.OptionKind
-	Message string          // sent to the agent with the decision
-	Input   json.RawMessage // if set, replaces the tool's input
+	Message string          // the message that the agent gets with the decision
+	Input   json.RawMessage // the input that replaces the tool's input, if set
 }
 
 // Allow returns an answer that allows the call once.

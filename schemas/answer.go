@@ -24,10 +24,10 @@ type Answer struct {
 	Cancelled    bool            `json:"cancelled,omitempty"`
 	Message      string          `json:"message,omitempty"`
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
-	// Scope, if it is wider than ScopeOnce, also allows the later calls that Reach selects,
-	// for ForSeconds or, if that is 0, until the grant is revoked.
+	// Scope allows later calls too if it is wider than ScopeOnce: those that Reach selects,
+	// for ForSeconds. If ForSeconds is 0, they are allowed until the grant is revoked.
 	Scope      Scope `json:"scope,omitempty"`
-	Reach      int   `json:"reach,omitempty"` // index of the chosen element of the prompt's Remember
+	Reach      int   `json:"reach,omitempty"` // the index of the chosen element of the prompt's Remember
 	ForSeconds int   `json:"for_seconds,omitempty"`
 	// Waiters repeats the prompt's Waiters: the answer decides about that many calls, in
 	// the order in which they were asked, and calls that joined later stay pending. 0
@@ -55,7 +55,7 @@ type Prompt struct {
 	Request   Request   `json:"request"`
 	Digest    string    `json:"digest"`
 	Risk      Risk      `json:"risk"`
-	Reasons   []string  `json:"reasons,omitempty"` // why policy set this risk
+	Reasons   []string  `json:"reasons,omitempty"` // the reasons why policy set this risk
 	Tier      Tier      `json:"tier"`
 	Deadline  time.Time `json:"deadline"`
 	// Remember lists sets of later calls, the narrowest first; an answer with a wider

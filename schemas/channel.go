@@ -52,7 +52,7 @@ func checkChannels(data []byte, sections map[string]json.RawMessage, channels []
 		return err
 	}
 	if err := schema.Validate(tree); err != nil {
-		return describe(err)
+		return describe(err, schema)
 	}
 	for _, c := range channels {
 		if settings, there := sections[c.Name]; there && c.Check != nil {

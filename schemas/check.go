@@ -47,7 +47,7 @@ func (a *Answer) check() error {
 	case !wider && a.ForSeconds != 0:
 		return invalid("for_seconds", "needs a scope beyond once")
 	}
-	message, err := Encode(a.Message) // as it is stored, because that size is limited
+	message, err := Encode(a.Message) // encode the message as it is stored, because the stored size is limited
 	if err != nil {
 		return invalid("message", "cannot be stored: %v", err)
 	}

@@ -34,10 +34,11 @@ func Decode(data []byte, v any) error {
 	return nil
 }
 
-// Load is Decode for a message that nod wrote itself: a stored message, an engine's reply, or
-// a message on a subject on which only engines may publish. Load checks the message's type and
-// the noun's own rules, but not its JSON Schema, because nod builds its messages from valid
-// parts, and that check takes as long as all other work on a request.
+// Load does what Decode does, for a message that nod wrote itself: a stored message, an
+// engine's reply, or a message on a subject on which only engines may publish. Load checks
+// the message's type and the rules beyond its JSON Schema, but not the schema: nod builds
+// its messages from valid parts, and that check takes as long as all other work on a
+// request.
 func Load(data []byte, v any) error {
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -68,7 +69,7 @@ func (n *noun) load(data []byte, v any) error {
 	return nil
 }
 
-// checker is a noun with rules beyond its JSON Schema.
+// checker is a message with rules beyond its JSON Schema.
 type checker interface{ check() error }
 
 func (n *noun) decode(data []byte, v any) error {
@@ -79,7 +80,7 @@ func (n *noun) decode(data []byte, v any) error {
 	if err != nil {
 		return Errorf(CodeInternal, "%v", err)
 	}
-	unmarshalled := json.Unmarshal(data, v) // before parse, which needs data with valid syntax
+	unmarshalled := json.Unmarshal(data, v) // runs before parse, which needs data with valid syntax
 	if err := n.checkObject(data, unmarshalled); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (n *noun) decode(data []byte, v any) error {
 		return err
 	}
 	if err := schema.Validate(tree); err != nil {
-		return describe(err)
+		return describe(err, schema)
 	}
 	if unmarshalled != nil {
 		return describeUnmarshal(unmarshalled)
@@ -121,7 +122,8 @@ func (n *noun) checkObject(data []byte, unmarshalled error) error {
 	return nil
 }
 
-// checkType refuses a message whose type is not the noun's. settings.json has no type.
+// checkType refuses a message whose type is not that of the expected message. settings.json
+// has no type.
 func (n *noun) checkType(tree map[string]any) error {
 	if n.typ == "" {
 		return nil

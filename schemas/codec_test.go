@@ -172,7 +172,7 @@ func TestValidIDMatchesTheSchemas(t *testing.T) {
 // Schemas are compiled when they are first used, and some share parts. Decode must still be
 // safe for concurrent use.
 func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
-	all := loadNouns() // a set without compiled schemas
+	all := loadNouns() // a set of messages whose schemas are not compiled yet
 	var wg sync.WaitGroup
 	for file, data := range goldens(t) {
 		for range 4 {

@@ -36,8 +36,8 @@ type noun struct {
 	typ      string // the message's type; "" for settings.json, which has none
 	label    string // the message's name in errors
 	schema   func() (*jsonschema.Schema, error)
-	maxBytes int // 0 means the bus's own limit
-	maxDepth int // 0 means encoding/json's own limit
+	maxBytes int // the longest message; 0 means the bus's own limit
+	maxDepth int // the deepest nesting; 0 means encoding/json's own limit
 }
 
 // nouns maps the pointer type of every message, and of settings.json, to its noun.

@@ -47,14 +47,26 @@ type Shown struct {
 	// Also lists further messages that show the same prompt, sent by workers whose claim
 	// had passed to another worker before they sent.
 	Also []string `json:"also,omitempty"`
-	// Revision is the version of the record that the message shows; 0 if none is shown.
+	// Revision is the version of the record that the message shows. It is 0 if nothing is
+	// shown, or if the message is sent and does not have its choices yet.
 	Revision uint64 `json:"revision,omitempty"`
 	Settled  bool   `json:"settled,omitempty"` // the message shows the outcome, and no edit follows
 	Claim    *Claim `json:"claim,omitempty"`
 	// Repeat means that one more message may show the request: a worker stopped while it was
 	// sending that message. nod does not have the message's handle, so no worker can edit
-	// it.
+	// it. If the channel can edit messages, that message has no choices.
 	Repeat bool `json:"repeat,omitempty"`
+}
+
+// Refs returns the handles of all messages that show the prompt.
+func (s *Shown) Refs() []string {
+	var refs []string
+	for _, ref := range append([]string{s.Ref}, s.Also...) {
+		if ref != "" {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
 }
 
 // Claim is one worker's attempt to show a prompt. Before Until, a broker time, no other worker
@@ -62,7 +74,7 @@ type Shown struct {
 type Claim struct {
 	Worker string    `json:"worker"`
 	Try    string    `json:"try"`
-	Until  time.Time `json:"until,omitzero"` // set by the engine
+	Until  time.Time `json:"until,omitzero"` // the end of the claim, set by the engine
 }
 
 // DeliveryState is the result of showing a prompt.

@@ -45,7 +45,7 @@ type Decision struct {
 	Type       string     `json:"type"`
 	SessionID  string     `json:"session_id"`
 	PendingID  string     `json:"pending_id"`
-	DecisionID string     `json:"decision_id"` // unique, so that an engine recognises its own decision in the store
+	DecisionID string     `json:"decision_id"` // a unique id, by which an engine recognises its own decision in the store
 	Outcome    Outcome    `json:"outcome"`
 	OptionID   string     `json:"option_id,omitempty"`
 	OptionKind OptionKind `json:"option_kind,omitempty"`
@@ -60,7 +60,7 @@ type Decision struct {
 	Digest       string          `json:"digest"`
 	// SettingsRevision is the revision of the settings in force at the decision.
 	SettingsRevision uint64    `json:"settings_revision,omitempty"`
-	DecidedAt        time.Time `json:"decided_at"` // broker time
+	DecidedAt        time.Time `json:"decided_at"` // the time of the decision, in broker time
 }
 
 // Lasts reports whether d also allows later calls: its grant has rules or permissions.

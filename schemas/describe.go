@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,35 +15,56 @@ import (
 
 // describe turns a schema's error into one line with the refused field and the reason,
 // without quoting the message's values. Of several faults it picks the one whose path sorts
-// first, so that the same message always gets the same error.
-func describe(err error) error {
+// first, so that the same message always gets the same error. For an unknown member it names the
+// member of schema that was probably meant.
+func describe(err error, schema *jsonschema.Schema) error {
 	var violation *jsonschema.ValidationError
 	if !errors.As(err, &violation) {
 		return Errorf(CodeInternal, "validate the message: %v", err)
 	}
 	var faults []string
-	collect(violation, &faults)
+	collect(violation, schema, &faults)
 	slices.Sort(faults)
 	return Errorf(CodeValidation, "%s", faults[0])
 }
 
 // collect appends the innermost violations in v to faults, as "path: text".
-func collect(v *jsonschema.ValidationError, faults *[]string) {
+func collect(v *jsonschema.ValidationError, schema *jsonschema.Schema, faults *[]string) {
 	for _, cause := range v.Causes {
-		collect(cause, faults)
+		collect(cause, schema, faults)
 	}
 	if len(v.Causes) > 0 {
 		return
 	}
-	location := v.InstanceLocation
+	location, words := v.InstanceLocation, wordsFor(v.ErrorKind)
 	switch k := v.ErrorKind.(type) { // the path of these two kinds of error lacks the missing or unknown member, so it is added
 	case *kind.Required:
 		location = append(slices.Clip(location), k.Missing[0])
 	case *kind.AdditionalProperties:
 		slices.Sort(k.Properties)
 		location = append(slices.Clip(location), k.Properties[0])
+		if meant := Nearest(k.Properties[0], membersAt(schema, v.SchemaURL, map[*jsonschema.Schema]bool{})); meant != "" {
+			words = "is not known here; did you mean " + meant + "?"
+		}
 	}
-	*faults = append(*faults, short(pathOf(location), 200)+": "+wordsFor(v.ErrorKind))
+	*faults = append(*faults, short(pathOf(location), 200)+": "+words)
+}
+
+// membersAt returns the names of the members that the part of a schema at a location lists.
+// Parts in seen are left out.
+func membersAt(s *jsonschema.Schema, location string, seen map[*jsonschema.Schema]bool) (names []string) {
+	if s == nil || seen[s] {
+		return nil
+	}
+	seen[s] = true
+	if s.Location == location {
+		return slices.Collect(maps.Keys(s.Properties))
+	}
+	below := append(slices.Collect(maps.Values(s.Properties)), s.Ref, s.Items2020)
+	for _, part := range slices.Concat(below, s.AllOf, s.AnyOf, s.OneOf) {
+		names = append(names, membersAt(part, location, seen)...)
+	}
+	return names
 }
 
 func pathOf(location []string) string {

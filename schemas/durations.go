@@ -38,11 +38,12 @@ func FormatMinutes(d time.Duration) string {
 }
 
 // FormatRoughly writes d, the time that is left, in the largest unit of which it has at least 2,
-// rounded down: "6 days", "25 hours", "90 seconds". So it never states too much time.
+// rounded down: "6 days", "25 hours", "90 seconds". It rounds up only if less than a 24th of a
+// unit is missing, so a question that has just been asked has "7 days".
 func FormatRoughly(d time.Duration) string {
 	for _, u := range units {
-		if d >= 2*u.size {
-			return count(int(d/u.size), u.name)
+		if whole := d + u.size/24; whole >= 2*u.size {
+			return count(int(whole/u.size), u.name)
 		}
 	}
 	return count(int(max(0, d)/time.Second), "second")

@@ -26,7 +26,7 @@ func TestDurationsInWords(t *testing.T) {
 		{2 * time.Hour, "2 hours", "2 hours"},
 		{day, "24 hours", "24 hours"},
 		{7 * day, "7 days", "7 days"},
-		{7*day - time.Second, "604799 seconds", "6 days"},
+		{7*day - time.Second, "604799 seconds", "7 days"},
 	} {
 		assert.Equal(t, c.exact, FormatDuration(c.d))
 		assert.Equal(t, c.rough, FormatRoughly(c.d))

@@ -17,7 +17,7 @@ const (
 	Owner
 
 	connectors = Viewers | Carriers
-	everyone   = connectors | Owner // every role but agents
+	everyone   = connectors | Owner // every role except agents
 )
 
 // label names the callers in the table of messages: "agent", "connector", or "owner" if the
@@ -49,7 +49,8 @@ type Address struct {
 // name the same ones.
 func (a Address) NamesRequest() bool { return a.Tokens == 3 }
 
-// Endpoint is a subject on which engines reply to a message of type Q with one of type R.
+// Endpoint is a subject on which engines reply to a message of type Q with a message of
+// type R.
 type Endpoint[Q, R any] struct{ Address }
 
 // RequestReply is the reply to a request or a withdrawal: a *Decision, or a Receipt while the
@@ -163,8 +164,8 @@ func (a Address) rows() []Message  { return a.messages }
 // Rights returns the patterns, without the prefix nod.v1., of the subjects on which a role may
 // publish to call its endpoints. In a pattern, % stands for the caller's name and * for any
 // other token. If the role may call every operation of a verb, there is one pattern for the
-// verb, such as "query.%.*". Otherwise there is one for each operation that it may call, such
-// as "manage.%.freeze".
+// verb, such as "query.%.*". Otherwise there is one pattern for each operation that the
+// role may call, such as "manage.%.freeze".
 func Rights(role Callers) []string {
 	var patterns []string
 	refused := map[string]bool{} // verbs with an operation that the role may not call

@@ -55,13 +55,13 @@ type ErrorDetails struct {
 
 // WithDecision sets e's details to the stored decision d, and returns e.
 func (e *Error) WithDecision(d *Decision) *Error {
-	e.Details, _ = Encode(ErrorDetails{Decision: d}) // a Decision always encodes
+	e.Details, _ = Encode(ErrorDetails{Decision: d}) // encoding a Decision cannot fail
 	return e
 }
 
 // WithCodeWord sets e's details to say that the right code word is missing, and returns e.
 func (e *Error) WithCodeWord() *Error {
-	e.Details, _ = Encode(ErrorDetails{CodeWord: true}) // always encodes
+	e.Details, _ = Encode(ErrorDetails{CodeWord: true}) // encoding ErrorDetails cannot fail
 	return e
 }
 

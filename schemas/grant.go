@@ -88,7 +88,7 @@ func (r *Reach) String() string {
 // Effect is the decision of a standing answer for the calls that it covers.
 type Effect string
 
-// The effects.
+// The effects of a standing answer.
 const (
 	EffectAllow Effect = "allow"
 	EffectDeny  Effect = "deny"
@@ -103,7 +103,7 @@ type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
 	Effect    Effect `json:"effect,omitempty"` // empty means EffectAllow
 	Scope     Scope  `json:"scope"`
-	SessionID string `json:"session_id,omitempty"` // in ScopeSession, the session whose calls the answer covers
+	SessionID string `json:"session_id,omitempty"` // the session whose calls the answer covers, in ScopeSession
 	Agent     string `json:"agent"`
 
 	Rules       []RememberedRule `json:"rules,omitempty"`
@@ -118,15 +118,15 @@ type StandingAnswer struct {
 	For     []string `json:"for,omitempty"`
 	UsedBy  []Use    `json:"used_by,omitempty"`
 
-	// DerivedFrom are the grant_ids of the grants from which another session has shared
-	// this one. Revoking any of them revokes this grant too.
+	// DerivedFrom are the grant_ids of the grants that this grant was shared from. Revoking
+	// any of them revokes this grant too.
 	DerivedFrom []string `json:"derived_from,omitempty"`
 
 	By        By        `json:"by"`
-	Question  string    `json:"question,omitempty"` // pending_id of the answered request
+	Question  string    `json:"question,omitempty"` // the pending_id of the answered request
 	Message   string    `json:"message,omitempty"`  // the message that the person wrote with the answer
 	CreatedAt time.Time `json:"created_at"`
-	ExpiresAt time.Time `json:"expires_at,omitzero"` // zero means until it is revoked
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // when the answer ends; zero means when it is revoked
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	RevokedBy string    `json:"revoked_by,omitempty"`
 }
@@ -180,8 +180,8 @@ type Grants struct {
 type Revoke struct {
 	Type      string `json:"type"`
 	GrantID   string `json:"grant_id"`
-	SessionID string `json:"session_id,omitempty"` // set for a grant in ScopeSession
-	Agent     string `json:"agent,omitempty"`      // set for a grant in ScopeAgent
+	SessionID string `json:"session_id,omitempty"` // the grant's session, in ScopeSession
+	Agent     string `json:"agent,omitempty"`      // the grant's agent, in ScopeAgent
 	// From is the approver who ends the grant. The owner leaves it out.
 	From *From `json:"from,omitempty"`
 }

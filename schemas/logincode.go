@@ -22,8 +22,9 @@ type LoginCode struct {
 	// Try identifies one attempt to spend a code. Repeating the attempt gets the same
 	// reply.
 	Try string `json:"try,omitempty"`
-	// Spent is set in a reply. After CheckLoginCode it means that the code is spent, after
-	// SpendLoginCode that another Try had spent it before, or that it has expired.
+	// Spent is set in a reply. In the reply to CheckLoginCode it means that the code is
+	// spent. In the reply to SpendLoginCode it means that another Try has spent the code
+	// before, or that the code has expired.
 	Spent bool `json:"spent,omitempty"`
 	// Set From to request a new code for that person, or Code to exchange the code for an
 	// identity.

@@ -3,9 +3,9 @@ package schemas
 // Message is one row of the table of messages.
 type Message struct {
 	Type    string     // the message's type, such as TypeRequest
-	Subject string     // the pattern of the message's subject; for a reply, of its request's subject
-	From    string     // sender
-	To      string     // receiver
+	Subject string     // the pattern of the message's subject; for a reply, the pattern of its request's subject
+	From    string     // the sender
+	To      string     // the receiver
 	How     string     // one of the How constants
 	What    string     // a description of one line, for docs/reference/messages.md
 	New     func() any // returns a pointer to an empty struct of the message
@@ -15,15 +15,15 @@ type Message struct {
 const (
 	HowRequest = "request-reply" // the sender waits for the reply
 	HowReply   = "reply"         // the reply to a request on this subject
-	HowPublish = "publish"       // not stored; an agent that missed a decision asks for the state of its request
-	HowQueue   = "work queue"    // stored until one worker acknowledges it
-	HowFanOut  = "fan-out"       // not stored; reaches all viewers that are subscribed
-	HowStored  = "stored"        // kept in a stream or a bucket
+	HowPublish = "publish"       // the message is not stored; an agent that missed a decision asks for the state of its request
+	HowQueue   = "work queue"    // the message is stored until one worker acknowledges it
+	HowFanOut  = "fan-out"       // the message is not stored; it reaches all viewers that are subscribed
+	HowStored  = "stored"        // the message is kept in a stream or a bucket
 )
 
-// Messages lists every noun with each of its subjects, roughly in the order in which a request
-// uses them. A noun on several subjects has several rows. A record's timer has no row, because
-// it is not a noun.
+// Messages lists every message with each of its subjects, roughly in the order in which a
+// request uses them. A message on several subjects has several rows. A record's timer has
+// no row, because it has no struct in this package.
 func Messages() []Message {
 	var all []Message
 	for _, row := range table() {

@@ -52,7 +52,7 @@ func TestEverySubjectIsListed(t *testing.T) {
 	require.NotEmpty(t, functions)
 	for _, f := range functions {
 		if f[1] == "TimerSubject" || f[1] == "DueSubject" {
-			continue // timers carry no noun
+			continue // timers carry no message
 		}
 		assert.Contains(t, source, f[1]+"(", "%s has no row", f[1])
 	}

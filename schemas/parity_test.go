@@ -214,7 +214,7 @@ func jsonFields(t testing.TB, v any) map[string]jsonField {
 		if name == "-" {
 			continue
 		}
-		require.Regexp(t, `^[a-z][a-z0-9_]*$`, name, "%T.%s", v, field.Name)
+		require.Regexp(t, `^(\$schema|[a-z][a-z0-9_]*)$`, name, "%T.%s", v, field.Name)
 		fields[name] = jsonField{field.Type, options == ""}
 	}
 	return fields

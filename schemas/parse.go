@@ -202,7 +202,7 @@ func escaped(text string) rune {
 }
 
 // fieldsOf returns the properties that schema names for an object, or nil for a free-form
-// object. In a schema that also allows null, they are under "then".
+// object. In a schema that also allows null, the properties are under "then".
 func fieldsOf(schema *jsonschema.Schema) map[string]*jsonschema.Schema {
 	switch {
 	case schema == nil:

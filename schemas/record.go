@@ -8,14 +8,14 @@ import (
 // Risk is the danger of a request. Policy sets it, never the agent.
 type Risk string
 
-// The risks.
+// The risks, from the lowest to the highest.
 const (
 	RiskLow    Risk = "low"
 	RiskMedium Risk = "medium"
 	RiskHigh   Risk = "high"
 )
 
-// EventKind is what the engine does when a pending record's timer fires.
+// EventKind is the action that the engine takes when a pending record's timer fires.
 type EventKind string
 
 // The kinds of event.
@@ -25,8 +25,8 @@ const (
 	EventDeadline EventKind = "deadline" // end the calls whose deadline has passed
 )
 
-// Event is what the engine does next with a pending record unless the record is decided before.
-// The record's timer fires at the time At.
+// Event is the next action that the engine takes on a pending record unless the record is
+// decided before. The record's timer fires at the time At.
 type Event struct {
 	At   time.Time `json:"at"`
 	Kind EventKind `json:"kind"`
@@ -37,11 +37,12 @@ type Event struct {
 type Route struct {
 	Connector string `json:"connector"`
 	Recipient string `json:"recipient"`
-	// Failed means that the prompt could not be shown there. nod does not try again.
+	// Failed means that the prompt could not be shown on this route. nod does not try
+	// again.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// Vote is one approver's answer to a request that needs several.
+// Vote is one approver's answer to a request that needs several answers.
 type Vote struct {
 	Name      string    `json:"name"`
 	Connector string    `json:"connector"`
@@ -61,7 +62,7 @@ type Record struct {
 	Tier     Tier            `json:"tier"`
 	Risk     Risk            `json:"risk"`
 	Reasons  []string        `json:"reasons,omitempty"`
-	Deadline time.Time       `json:"deadline"` // broker time; the latest deadline of its open waiters
+	Deadline time.Time       `json:"deadline"` // the latest deadline of the record's open waiters, in broker time
 	// TimeoutSeconds is the full waiting time, which the message of a timeout names.
 	TimeoutSeconds int     `json:"timeout_seconds,omitempty"`
 	NextEvent      *Event  `json:"next_event,omitempty"`
@@ -108,7 +109,7 @@ const (
 type Aftermath struct {
 	PendingID string        `json:"pending_id"`
 	Kind      AftermathKind `json:"kind"`
-	Reason    string        `json:"reason"` // such as "answered at the terminal"
+	Reason    string        `json:"reason"` // the reason, such as "answered at the terminal"
 	At        time.Time     `json:"at"`
 }
 
@@ -119,7 +120,8 @@ func (r *Record) Terminal() bool { return r.Decision != nil }
 type Waiter struct {
 	PendingID string `json:"pending_id"`
 	Digest    string `json:"digest"`
-	// Deadline is the deadline of this call; TimeoutSeconds is its full waiting time.
+	// Deadline is the deadline of this call; TimeoutSeconds is the call's full waiting
+	// time.
 	Deadline       time.Time `json:"deadline"`
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
 	// Place is the call's position, from 0, in the order in which calls joined the
@@ -212,7 +214,7 @@ type LogKind string
 const (
 	LogAsked    LogKind = "asked"
 	LogDecided  LogKind = "decided"
-	LogClaim    LogKind = "claim" // reserves the id of a request whose decision is stored in its record, not in the log
+	LogClaim    LogKind = "claim" // an entry that reserves the id of a request whose decision is stored in its record, not in the log
 	LogSettings LogKind = "settings"
 	LogSession  LogKind = "session"
 	LogGranted  LogKind = "granted"

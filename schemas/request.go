@@ -163,7 +163,7 @@ type Receipt struct {
 	Type      string    `json:"type"`
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`
-	Deadline  time.Time `json:"deadline"` // broker time
+	Deadline  time.Time `json:"deadline"` // the deadline, in broker time
 	Tier      Tier      `json:"tier"`
 	Digest    string    `json:"digest"`
 	Revision  uint64    `json:"revision"`
@@ -202,8 +202,8 @@ type HostResolved struct {
 	// started while its request was pending, and was denied only later, the record gets
 	// an aftermath.
 	RanMillis *int `json:"ran_ms,omitempty"`
-	// AgentName adds the requests with this AgentName for which HostAsks is not set,
-	// because that program no longer waits for them either.
+	// AgentName extends the report to the requests with this AgentName for which HostAsks
+	// is not set, because the program with this name no longer waits for them either.
 	AgentName string `json:"agent_name,omitempty"`
 	// PendingID limits the report to one request, whose process has ended, so that the
 	// host will never receive the answer. The fields above are then ignored.
@@ -224,9 +224,9 @@ type Await struct {
 	Requests []Awaited `json:"requests"`
 }
 
-// Awaited is one request in an Await and in its reply. In an Await, Revision is the one
-// in the receipt; in a reply, that of the record. Only a reply sets Decision or Error; while
-// the request is pending it sets neither.
+// Awaited is one request in an Await and in its reply. In an Await, Revision is the
+// revision in the receipt; in a reply, it is the revision of the record. Only a reply sets
+// Decision or Error; while the request is pending it sets neither.
 type Awaited struct {
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`

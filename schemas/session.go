@@ -56,7 +56,7 @@ type SessionChange struct {
 // PermissionsChange replaces parts of a session's permissions. Absent fields stay
 // unchanged.
 type PermissionsChange struct {
-	WorkingDir *string   `json:"working_dir,omitempty"` // "" removes the working directory
+	WorkingDir *string   `json:"working_dir,omitempty"` // the working directory; "" removes it
 	ReadDirs   *[]string `json:"read_dirs,omitempty"`
 	WriteDirs  *[]string `json:"write_dirs,omitempty"`
 	Network    *bool     `json:"network,omitempty"`

@@ -9,6 +9,7 @@ import (
 // Settings is the content of settings.json. A file that does not match its JSON Schema is
 // refused as a whole, and the settings in force stay.
 type Settings struct {
+	Schema      string      `json:"$schema,omitempty"` // for editors; nod does not read it
 	Permissions Permissions `json:"permissions,omitzero"`
 	// Policies are additional layers of rules for certain agents, projects or hosts.
 	Policies []PolicyLayer `json:"policies,omitempty"`
@@ -55,11 +56,11 @@ type Permissions struct {
 	// managed session.
 	Tools []ToolNeeds `json:"tools,omitempty"`
 
-	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // default 60
-	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // default 7 days
+	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // if 0, the timeout is 60 s
+	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // if 0, the timeout is 7 days
 	// NotifyAfterSeconds delays prompts to phones and chats while a client of an approver
 	// holds the session's input lock.
-	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // default 15
+	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // if 0, the delay is 15 s
 
 	// JoinIdentical makes identical calls of a session one question while the first call
 	// is pending. The default is true.
@@ -81,10 +82,10 @@ type ToolNeeds struct {
 // Need is the access that a tool needs.
 type Need string
 
-// The needs.
+// The kinds of access that a tool may need.
 const (
 	NeedsRead    Need = "read"
-	NeedsWrite   Need = "write" // includes read access
+	NeedsWrite   Need = "write" // access to read and to write
 	NeedsNetwork Need = "network"
 	NeedsNothing Need = "nothing" // the tool needs no permissions
 )
@@ -130,7 +131,7 @@ type WebSettings struct {
 
 // VoiceSettings configures the voice connector.
 type VoiceSettings struct {
-	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"` // default 300
+	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"` // if 0, the timeout is 300 s
 }
 
 // The default timeouts, and the longest timeout that settings may name.
@@ -141,7 +142,7 @@ const (
 	DefaultNotifyAfter         = 15 * time.Second
 	DefaultRememberDenials     = 10 * time.Minute
 	DefaultOpenPrompts         = 10
-	DefaultPermissionTimeout   = 15 * time.Minute // of a permission request
+	DefaultPermissionTimeout   = 15 * time.Minute // the default timeout of a permission request
 	MaxTimeout                 = 30 * 24 * time.Hour
 )
 

@@ -41,7 +41,7 @@ type Session struct {
 	unsub func()
 }
 
-// The messages of a session's actor.
+// The messages that a session's actor handles.
 type (
 	requestOpened  struct{ id string }
 	requestEnded   struct{ id string }

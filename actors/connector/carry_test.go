@@ -31,7 +31,7 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	r.work(p)
 	defer close(p.freed)
 	r.ask()
-	next(r, p.entered) // the call is in progress and does not return
+	next(r, p.entered) // the carrier's call has begun and does not return
 	require.Equal(t, "bob", r.wait(p.sent).Recipient)
 	for range 10 {
 		r.ask()
@@ -40,11 +40,16 @@ func TestOneSlowChatDelaysNoOther(t *testing.T) {
 	require.Empty(t, p.entered, "Ann's first prompt is still on its way")
 }
 
-// reviser is a pager whose messages can be changed.
+// reviser is a pager whose messages can be changed. It adds the choices to a message when the
+// message is changed for the first time.
 type reviser struct {
 	*pager
 	revised chan schemas.Prompt
 	before  func(schemas.Prompt) error
+}
+
+func newReviser(before func(schemas.Prompt) error) reviser {
+	return reviser{newPager(), make(chan schemas.Prompt, 100), before}
 }
 
 func (v reviser) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) error {
@@ -61,10 +66,11 @@ func (v reviser) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) err
 // A shown prompt is changed once no agent waits for its answer any more.
 func TestAShownPromptIsChangedOnceItsAgentHasDetached(t *testing.T) {
 	r := newRig(t)
-	p := reviser{newPager(), make(chan schemas.Prompt, 10), func(schemas.Prompt) error { return nil }}
+	p := newReviser(func(schemas.Prompt) error { return nil })
 	r.work(p)
 	asked := r.ask()
 	require.False(t, r.wait(p.sent).Detached)
+	require.False(t, r.wait(p.revised).Detached)
 	require.NoError(t, r.asker.Detach(r.ctx, "S", asked.PendingID, "the host waits no longer"))
 	changed := r.wait(p.revised)
 	require.True(t, changed.Detached)
@@ -75,27 +81,41 @@ func TestAShownPromptIsChangedOnceItsAgentHasDetached(t *testing.T) {
 	require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
 }
 
-// If a question is decided while its message is being changed, the message still loses its
-// buttons.
+// If a question is decided while its message gets its choices, or is changed later, the message
+// still loses its choices.
 func TestADecisionDuringAChangeRemovesTheButtons(t *testing.T) {
-	r := newRig(t)
-	p := reviser{newPager(), make(chan schemas.Prompt, 10), nil}
-	p.before = func(shown schemas.Prompt) error {
-		_, err := (<-p.desks).Answer(r.ctx, answerTo(shown, "ann@example.org"))
-		return err
+	for name, later := range map[string]bool{"the choices are added": false, "it is changed later": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			p := newReviser(nil)
+			p.before = func(shown schemas.Prompt) error {
+				if shown.Detached != later {
+					return nil
+				}
+				_, err := (<-p.desks).Answer(r.ctx, answerTo(shown, "ann@example.org"))
+				return err
+			}
+			r.work(p)
+			asked := r.ask()
+			r.wait(p.revised)
+			if later {
+				require.NoError(t, r.asker.Detach(r.ctx, "S", asked.PendingID, "the host waits no longer"))
+				r.wait(p.revised)
+			}
+			require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
+		})
 	}
-	r.work(p)
-	asked := r.ask()
-	r.wait(p.sent)
-	require.NoError(t, r.asker.Detach(r.ctx, "S", asked.PendingID, "the host waits no longer"))
-	r.wait(p.revised)
-	require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
 }
 
 // If a shown message cannot be changed, its question is not reported as undeliverable.
 func TestAFailedChangeIsNotReportedAsUndeliverable(t *testing.T) {
 	r := newRig(t)
-	p := reviser{newPager(), make(chan schemas.Prompt, 10), func(schemas.Prompt) error { return &people.Error{Unreachable: true} }}
+	p := newReviser(func(shown schemas.Prompt) error {
+		if shown.Detached {
+			return &people.Error{Unreachable: true}
+		}
+		return nil
+	})
 	notices := r.notices()
 	r.work(p)
 	asked := r.ask()

@@ -122,9 +122,9 @@ func (d *Desk) grants(ctx context.Context, q schemas.Query) ([]schemas.StandingA
 	}
 }
 
-// Revoke ends a grant on behalf of the approver userID. Requests sent after it returns are
-// decided without the grant. NOT_FOUND means that the approver may not revoke it, or that
-// it does not exist.
+// Revoke ends a grant on behalf of the approver userID. Requests that are sent after Revoke
+// returns are decided without the grant. NOT_FOUND means that the approver may not revoke
+// it, or that it does not exist.
 func (d *Desk) Revoke(ctx context.Context, g *schemas.StandingAnswer, userID string) error {
 	return revoke(ctx, d.conn, d.connector, g, &schemas.From{UserID: userID})
 }
@@ -156,8 +156,8 @@ func (d *Desk) Show(ctx context.Context, session, id string) (schemas.Prompt, sc
 	return p, page, err
 }
 
-// Find is Show for a person who types the id: it also takes a prefix of the id that is unique
-// in the session, or among all requests if session is empty.
+// Find does what Show does, for a person who types the id: it also takes a prefix of the id
+// that is unique in the session, or among all requests if session is empty.
 func (d *Desk) Find(ctx context.Context, session, id string) (schemas.Prompt, schemas.Page, error) {
 	var page schemas.Page
 	q := schemas.Query{Type: schemas.TypeQuery, SessionID: session, PendingID: id}

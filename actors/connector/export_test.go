@@ -11,8 +11,8 @@ func (w *Worker) Deliver(ctx context.Context, p schemas.Prompt) error {
 	return w.newAttempt(p).deliver(ctx)
 }
 
-// Waits reports whether the outcome of a request waits for its recipient's lane, alone: no
-// other version of the request's prompt waits.
+// Waits reports whether the outcome of a request is the only version of its prompt that
+// waits for the recipient's lane.
 func (w *Worker) Waits(recipient, session, pendingID string) bool {
 	w.turns.mu.Lock()
 	defer w.turns.mu.Unlock()

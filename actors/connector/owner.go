@@ -63,7 +63,8 @@ func (o *Owner) Grants(ctx context.Context, session string) ([]schemas.StandingA
 	return NewDesk(o.conn, o.connector).Grants(ctx, session)
 }
 
-// Revoke ends a grant. Requests sent after it returns are decided without the grant.
+// Revoke ends a grant. Requests that are sent after Revoke returns are decided without the
+// grant.
 func (o *Owner) Revoke(ctx context.Context, g *schemas.StandingAnswer) error {
 	return revoke(ctx, o.conn, o.connector, g, nil)
 }

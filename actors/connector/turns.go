@@ -14,12 +14,12 @@ import (
 // one job only. The jobs of one session stay in order.
 type turnQueue struct {
 	mu sync.Mutex
-	of map[string]*recipientQueue // by recipient
+	of map[string]*recipientQueue // the queue of each recipient
 }
 
 // recipientQueue holds the waiting jobs of one recipient.
 type recipientQueue struct {
-	jobs     map[string][]actors.Job // by session, in order
+	jobs     map[string][]actors.Job // the waiting jobs of each session, in order
 	sessions []string                // the sessions with waiting jobs, in the order of their turns
 }
 
@@ -40,11 +40,10 @@ func (t *turnQueue) put(recipient, session string, j actors.Job) {
 	l.jobs[session] = append(l.jobs[session], j)
 }
 
-// supersede lets a newer version of a prompt take the place of an older one that waits, and
-// returns the delivery that is no longer needed: that of the older version. found is false
-// if no other version of the prompt waits; then the job must be put. Without it, each
-// version of a prompt would take a turn, and a channel that falls behind would show versions
-// that are outdated long since.
+// supersede keeps only the newer one of j and a waiting version of its prompt, and returns
+// the delivery of the older one, which is no longer needed. found is false if no other
+// version of the prompt waits; the caller must then put j. Without supersede, each version
+// of a prompt would take a turn, and a slow channel would show outdated versions.
 func (t *turnQueue) supersede(j promptJob) (needless *bus.Delivery, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -95,7 +95,7 @@ func (v *Viewer) due() bool {
 	if time.Now().Before(v.next) {
 		return false
 	}
-	v.next = time.Now().Add(snapshotTimeout) // so that no second snapshot starts before this snapshot has set v.next
+	v.next = time.Now().Add(snapshotTimeout) // prevents a second snapshot from starting before this snapshot has set v.next
 	return true
 }
 
@@ -152,7 +152,7 @@ func (v *Viewer) pendingKeys() map[string]bool {
 
 func (v *Viewer) onView(m bus.Message) {
 	if key, ok := schemas.Tokens(m.Subject, "view", 2); ok && v.isKnown(schemas.Key(key[0], key[1]), m.Revision) {
-		return // most messages arrive twice: the outbox repeats those of the engine
+		return // most messages arrive twice: the outbox repeats the engine's messages
 	}
 	var p schemas.Prompt
 	if err := schemas.Load(m.Data, &p); err != nil {

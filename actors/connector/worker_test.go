@@ -25,8 +25,8 @@ import (
 type pager struct {
 	mu    sync.Mutex
 	shown map[people.Ref]schemas.Prompt
-	sent  chan schemas.Prompt // gets the prompt of each call of Prompt
-	ended chan schemas.Prompt // gets the prompt of each call of Settle
+	sent  chan schemas.Prompt // receives the prompt of each call of Prompt
+	ended chan schemas.Prompt // receives the prompt of each call of Settle
 	fail  func(schemas.Prompt) error
 	desks chan people.Desk
 }
@@ -199,7 +199,7 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	}
 	w, _ := r.startWorker(p)
 	release := sync.OnceFunc(func() { close(slow) })
-	t.Cleanup(release) // before the worker's stop, which waits for the channel
+	t.Cleanup(release) // runs before the worker's stop, which waits for the channel
 	r.asks("rm first")
 	ended := r.asks("rm second").Receipt
 	last := r.asks("rm third").Receipt
@@ -261,7 +261,7 @@ func TestAnOlderVersionThatComesLateChangesNothing(t *testing.T) {
 	defer conn.Close()
 	prompts, err := bus.OpenPrompts(r.ctx, conn, 1)
 	require.NoError(t, err)
-	late.Revision-- // so that the broker does not drop it as a duplicate
+	late.Revision-- // an older revision, so that the broker does not drop the prompt as a duplicate
 	require.NoError(t, prompts.Send(r.ctx, late))
 	require.NotEqual(t, asked.PendingID, r.ask().PendingID)
 	require.NotEqual(t, late.PendingID, r.wait(p.sent).PendingID, "the same lane has handled it by now")
@@ -314,12 +314,12 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	p.mu.Lock()
-	clear(p.shown) // makes showing the outcome fail permanently
+	clear(p.shown) // now showing the outcome fails permanently
 	p.mu.Unlock()
 	_, err := r.asker.Withdraw(r.ctx, asked.Receipt.SessionID, asked.Receipt.PendingID, "changed its mind")
 	require.NoError(t, err)
 	r.wait(p.ended)
-	r.ask() // handled in the same lane, after the outcome
+	r.ask() // a new prompt, which the same lane handles after the outcome
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }
@@ -425,7 +425,7 @@ func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
 	p.mu.Unlock()
 	delivered := w.Deliver(ctx, other)
 	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // the request was not routed to Bob
-	require.NoError(t, w.Deliver(r.ctx, other))                               // as when the queue delivers the prompt again
+	require.NoError(t, w.Deliver(r.ctx, other))                               // this call is like a second delivery by the queue
 	r.wait(p.sent)
 	require.Empty(t, p.sent)
 }

@@ -27,17 +27,17 @@ const (
 
 func activeKey(agent, session string) string { return "active." + agent + "." + session }
 
-// activityBuffer collects foreground sessions whose last activity is to be stored, each at
-// most every activeEvery. But if the agent's previous request came from another session, the
-// session of the new request is always added, so that the store has the two sessions in the
-// right order.
+// activityBuffer collects foreground sessions whose last activity is to be stored, each
+// session at most once in activeEvery. But if the agent's previous request came from
+// another session, the session of the new request is always added, so that the store has
+// the two sessions in the right order.
 type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
-	added map[string]time.Time       // by activeKey, when the session was last added to due
-	last  map[string]string          // by agent, the key of the session added last; absent if another engine may since have written another session's key
-	due   map[string]schemas.Session // by activeKey, the sessions to store
+	added map[string]time.Time       // when each session was last added to due, by activeKey
+	last  map[string]string          // the key of each agent's session that was added last; absent if another engine may since have written another session's key
+	due   map[string]schemas.Session // the sessions to store, by activeKey
 }
 
 // add buffers the activity of a session that makes a request now. It does nothing if the

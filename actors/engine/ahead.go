@@ -11,8 +11,8 @@ import (
 
 const (
 	// scanAhead is how many records a scan for any page but the first reads, to fill the
-	// following pages as well. To begin a scan takes the server time in proportion to the
-	// number of stored records. With one scan per page, the cost of a listing would
+	// following pages as well. The time that the server needs to begin a scan grows with
+	// the number of stored records. With one scan per page, the cost of a listing would
 	// therefore grow with the square of its length.
 	scanAhead = 16384
 	// aheadFor is how long the result of a scan is kept for the following pages.
@@ -24,7 +24,7 @@ const (
 
 // listing identifies the requests that a query lists.
 type listing struct {
-	session string // empty means all sessions
+	session string // the session; empty means all sessions
 	decided bool
 }
 

@@ -33,11 +33,11 @@ func TestPagesAreFilledFromACachedScan(t *testing.T) {
 		}
 		page(10, 2, true, 11, 13)
 		page(13, 1, true, 17)
-		page(12, 2, true, 13, 17) // from the cursor of a page that had no room left for record 13
+		page(12, 2, true, 13, 17) // the page begins after a page that had no room left for record 13
 		page(13, 2, false, 17, 19)
 		page(19, 2, false)
-		page(20, 2, false) // after the last cached record
-		page(9, 2, false)  // before the start of the scan
+		page(20, 2, false) // the page begins after the last cached record
+		page(9, 2, false)  // the page begins before the start of the scan
 		for _, other := range []listing{{session: "S"}, {decided: true}} {
 			got, more := a.page(other, 10, 2)
 			require.Empty(t, got)

@@ -243,7 +243,7 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 // until the approval is revoked.
 func (e *holdings) use(ctx context.Context, g *schemas.StandingAnswer, pendingID string) (used bool, err error) {
 	if !g.ExpiresAt.IsZero() {
-		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // near the expiry, late reads the broker's clock again
+		if _, err := e.clock.late(ctx, g.ExpiresAt); err != nil { // the function late reads the broker's clock again if the expiry is near
 			return false, err
 		}
 	}

@@ -39,7 +39,7 @@ func (e *recordLife) change(ctx context.Context, entry bus.Entry, edit func(next
 	}
 }
 
-// update changes a record by edit. It does nothing if the record is decided or edit returns
+// update applies edit to a record. It does nothing if the record is decided or edit returns
 // false. edit may be called more than once.
 func (e *recordLife) update(ctx context.Context, entry bus.Entry, edit func(*schemas.Record) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {

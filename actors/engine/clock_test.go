@@ -16,8 +16,8 @@ import (
 type broker struct {
 	*require.Assertions
 	clock
-	ahead time.Duration // how far the broker's clock is ahead of this machine's
-	set   time.Duration // by how much the test has moved this machine's clock
+	ahead time.Duration // how far the broker's clock is ahead of this machine's clock
+	set   time.Duration // how far the test has moved this machine's clock
 	reads int
 	away  error
 }

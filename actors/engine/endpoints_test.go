@@ -23,7 +23,8 @@ func TestEveryEndpointHasOneHandler(t *testing.T) {
 	}
 }
 
-// All functions run, the last one first, even if one of them panics.
+// The functions that afterReply has registered all run, the last one first, even if one of
+// them panics.
 func TestAfterReplyRunsAllFunctions(t *testing.T) {
 	var ran []int
 	c := &caller{}

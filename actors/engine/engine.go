@@ -19,8 +19,9 @@ import (
 
 // Options configure an engine.
 type Options struct {
-	// Edge is the connection to the NATS account of agents and connectors, Store the one to
-	// the account of the stores. On a server without accounts they are the same.
+	// Edge is the connection to the NATS account of agents and connectors, and Store is the
+	// connection to the account of the stores. On a server without accounts both are the
+	// same connection.
 	Edge, Store *bus.Conn
 	Replicas    int
 	System      *actors.System
@@ -283,7 +284,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.sessionCache.changed("", newest) // the watch reports no changes from before it began; newest is the last of them
+	e.sessionCache.changed("", newest) // newest is the last change before the watch began, which the watch does not report
 	// Read settings and freezes again: they may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }

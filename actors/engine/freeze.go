@@ -55,8 +55,9 @@ func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	}
 }
 
-// obeyed returns the revision of the freezes that every decision from now on obeys: the oldest
-// revision against which a request in progress is checked, or else the current one.
+// obeyed returns the oldest revision of the freezes that a new decision can still be
+// checked against: the oldest one that a request in progress uses, or the current one if no
+// request is in progress.
 func (b *freezeState) obeyed() uint64 {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -87,7 +88,7 @@ const obeyWithin = 2 * time.Second
 
 // freeze adds a freeze for an approver. It denies the pending requests that the freeze
 // covers, and replies once every running engine denies new ones, or names the engines that
-// do not yet.
+// do not deny them yet.
 func (e *admin) freeze(ctx context.Context, c *caller, b *schemas.FreezeRequest) (schemas.FreezeState, error) {
 	return e.changeFreezes(ctx, c.name, b, false)
 }
@@ -147,6 +148,9 @@ func (e *admin) storeFreeze(ctx context.Context, z schemas.Freeze, thaw bool) (s
 	f, revision, err := bus.Change(ctx, e.store.Settings, frozenKey, func(f *schemas.FreezeState, _ bool) (bus.Edit, error) {
 		f.Type = schemas.TypeFreezeState
 		before := len(f.Freezes)
+		if i := slices.IndexFunc(f.Freezes, same); i >= 0 && !thaw {
+			z.Reason = cmp.Or(z.Reason, f.Freezes[i].Reason) // a freeze without a reason keeps the earlier one
+		}
 		all := thaw && z.Agent == "" && z.SessionID == ""
 		f.Freezes = slices.DeleteFunc(f.Freezes, func(old schemas.Freeze) bool { return all || same(old) })
 		switch {

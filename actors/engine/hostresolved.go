@@ -86,7 +86,7 @@ func (e *withdrawals) withdrawResolved(ctx context.Context, call openCall, agent
 	if d == nil {
 		return nil, nil // the call has just become a question of its own; the host's next report withdraws it
 	}
-	if callRan && d.Outcome != schemas.Allowed { // also if a denial or a timeout was stored before this withdrawal
+	if callRan && d.Outcome != schemas.Allowed { // the aftermath is also due if a denial or a timeout was stored before this withdrawal
 		if _, err = e.life.addAftermath(ctx, question, e.life.ranAftermath(call.pendingID)); err != nil {
 			return nil, err
 		}

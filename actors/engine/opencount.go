@@ -43,7 +43,7 @@ type openCounts struct {
 // openCount is the cached count of a crowded session. watch updates and removes it.
 type openCount struct {
 	n    int
-	used bool // n was used since it was last read from the server
+	used bool // the count was used since it was last read from the server
 }
 
 // of returns the number of a session's pending questions.
@@ -74,7 +74,7 @@ func (o *openCounts) remembered(session string) (n int, ok bool) {
 func (o *openCounts) remember(session string, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if c := o.by[session]; c != nil { // two requests have counted at the same time
+	if c := o.by[session]; c != nil { // two requests have counted the questions at the same time
 		c.n = max(c.n, n)
 		return
 	}

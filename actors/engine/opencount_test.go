@@ -62,7 +62,7 @@ func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 		}
 		c.sees(func() {
 			require.Equal(t, 3, c.counts) // two counts while the session was small, and one when it was crowded
-			c.open += 5000                // questions that another engine adds
+			c.open += 5000                // another engine adds questions
 		})
 		time.Sleep(countedFor)
 		synctest.Wait()

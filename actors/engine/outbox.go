@@ -152,7 +152,7 @@ func (e *recordLife) promptOf(entry bus.Entry) (schemas.Prompt, error) {
 	return e.promptWith(entry, r), nil
 }
 
-// promptWith is promptOf for a caller that has already decoded the request.
+// promptWith does what promptOf does, for a caller that has already decoded the request.
 func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prompt {
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
@@ -252,9 +252,10 @@ func (e *recordLife) step(ctx context.Context, entry bus.Entry, next schemas.Eve
 // errRearmed requests another delivery of a fired timer.
 var errRearmed = errors.New("the timer was armed again; its next delivery confirms that")
 
-// rearm arms the timer for the entry's next event. It returns errRearmed, and the fired timer
-// is delivered again, until a delivery finds the new timer: the server may remove a timer
-// that was armed while the server finished firing the earlier one.
+// rearm arms the timer for the entry's next event, and returns errRearmed, so that the
+// fired timer is delivered again. It returns nil once a delivery finds the new timer. Until
+// then the new timer may be lost: the server may remove a timer that was armed while the
+// server finished firing the earlier one.
 func (e *recordLife) rearm(ctx context.Context, entry bus.Entry) error {
 	armed, err := e.store.Records.Armed(ctx, &entry)
 	switch {

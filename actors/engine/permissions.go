@@ -77,7 +77,7 @@ type permissionsResult struct {
 	unclear bool                     // nod cannot tell which permissions the call needs, so an answer covers only this call
 	asks    bool                     // a person must be asked, even if grants allow the call
 	covered []schemas.RememberedRule // rules that allow this call, made from the session's permissions
-	basis   basis                    // the stored entries on which covered relies
+	basis   basis                    // the stored entries on which the rules in covered rely
 }
 
 // checkPermissions compares a request with the permissions that its session holds.
@@ -217,7 +217,7 @@ func (e *intake) checkPermissionRequest(ctx context.Context, s *askState) (resul
 		return result{}, err
 	}
 	s.permissions.holder = id
-	if !r.Rejoin { // skipped for a request that is sent again: it may already have been shown or decided
+	if !r.Rejoin { // this check is skipped for a request that is sent again: the request may already have been shown or decided
 		if _, err := e.chooseForeground(ctx, s); err != nil {
 			return result{}, err
 		}

@@ -89,14 +89,14 @@ type outcome int
 
 const (
 	goOn    outcome = iota // the next stage runs
-	decided                // the verdict of the result is the decision
+	decided                // the result contains the decision, as its verdict
 	ask                    // a person is asked; the remaining stages of the phase are skipped
 )
 
 // result is the result of a stage.
 type result struct {
 	outcome outcome
-	verdict policy.Verdict // replaces the verdict of earlier stages, unless it is zero
+	verdict policy.Verdict // the verdict that replaces the verdict of earlier stages, unless it is zero
 	basis   basis          // the stored entries on which an allow by entitlements relies; they are confirmed before the allow counts
 }
 
@@ -109,19 +109,19 @@ func decide(v policy.Verdict) result { return result{outcome: decided, verdict: 
 // newer ones.
 type askState struct {
 	agentRequest
-	settings settingsSnapshot // in force when the request came
-	freezes  *freezeSnapshot  // in force when the request came
+	settings settingsSnapshot // the settings in force when the request came
+	freezes  *freezeSnapshot  // the freezes in force when the request came
 	ignores  bool             // the session's host has ignored a changed input, according to this engine's cache
 	managed  bool             // the session has permissions of its own, according to this engine's cache
 	verdict  policy.Verdict   // the verdict of the stages so far
 
-	frozen      *schemas.Freeze   // set by the stage "frozen": the freeze that denies the request
-	rules       rulesResult       // set by the stage "rules"
-	held        entitlements      // read before the stage "permissions"
-	attendance  attendance        // read before the stage "permissions"
-	permissions permissionsResult // set by the stage "permissions"
+	frozen      *schemas.Freeze   // the freeze that denies the request; set by the stage "frozen"
+	rules       rulesResult       // the result of the stage "rules"
+	held        entitlements      // the session's entitlements, read before the stage "permissions"
+	attendance  attendance        // the session's input lock and pending questions, read before the stage "permissions"
+	permissions permissionsResult // the result of the stage "permissions"
 	callAnswer  *standingEntry    // the standing answer about this call, read before the stage "denial"; nil if there is none
-	plan        promptPlan        // set by the stages of the last phase
+	plan        promptPlan        // the plan that the stages of the last phase set
 }
 
 // rulesResult is the result of the stage "rules".
@@ -201,7 +201,7 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 	if err := s.identify(); err != nil { // computes the digest while the store is read
 		return err
 	}
-	if _, err := s.sameness(); err != nil { // also while the store is read: most of the following stages need the CallDigest
+	if _, err := s.sameness(); err != nil { // the CallDigest too is computed while the store is read, because most of the following stages need it
 		return err
 	}
 	if s.held, s.attendance, err = entitlements(); err != nil {

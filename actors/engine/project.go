@@ -61,7 +61,7 @@ func (f *ProjectFiles) Tighten(p *policy.Policy, dirs ...string) (*policy.Policy
 			all = append(all, dir)
 		}
 	}
-	slices.Sort(all) // parent directories first: many projects share their files, so the cached results can be used again
+	slices.Sort(all) // parent directories come first: many projects share their files, so the cached results can be used again
 	for _, dir := range all {
 		var err error
 		if p, err = f.one(p, filepath.Join(dir, ".nod", "settings.json")); err != nil {

@@ -41,8 +41,9 @@ func createdAt(rec *schemas.Record) time.Time {
 
 // releaseAt returns the next event of a question that stays held back; looked is the time at
 // which its turn was checked. The event is another check when the question's waiting time has
-// doubled, or its deadline if that comes first. releaseAt adds up to half of the wait,
-// different for each question, so that the checks of many questions do not coincide.
+// doubled, or its deadline if that comes first. releaseAt adds a delay of up to half of the
+// wait, which differs for each question, so that the checks of many questions do not
+// coincide.
 func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	wait := min(max(looked.Sub(createdAt(rec)), releaseFirst), releaseLast)
 	if share, err := strconv.ParseUint(rec.Digest[:min(4, len(rec.Digest))], 16, 16); err == nil {
@@ -54,9 +55,9 @@ func releaseAt(rec *schemas.Record, looked time.Time) schemas.Event {
 	return deadlineOf(rec)
 }
 
-// unreachedEvent returns the next event of a request that is being decided if phones and chats
-// would have shown the request only at that event, a release or an escalation. Then they are
-// not sent the outcome either. Otherwise unreachedEvent returns nil.
+// unreachedEvent returns the next event of a request, if that event is a release or an
+// escalation; otherwise nil. Phones and chats show such a request only after the event. So
+// if the request is decided before the event, its outcome is not sent to them.
 func unreachedEvent(rec *schemas.Record) *schemas.Event {
 	if next := rec.NextEvent; next != nil && next.Kind != schemas.EventDeadline {
 		return next

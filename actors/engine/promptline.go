@@ -49,7 +49,7 @@ type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // by key, the questions that have left the line since drop was last called; the value is true if the question was held back
+	left  map[string]bool // the questions that have left the line since drop was last called, by key; the value is true if the question was held back
 	busy  bool            // a goroutine processes the line, and will process the questions in l.left too
 	front sync.Mutex
 
@@ -120,7 +120,7 @@ func (l *promptLine) end(failed bool) bool {
 	return !l.busy
 }
 
-// advance shows those of the first limit questions of the line that are held back.
+// advance shows every held-back question among the first limit questions of the line.
 func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	l.front.Lock()
 	defer l.front.Unlock()

@@ -195,7 +195,8 @@ func (e *recordLife) join(ctx context.Context, own, question bus.Entry) (_ bus.E
 
 // addWaiter adds a call to a pending question. If the agent of an earlier waiter has stopped
 // waiting, the new call counts as that waiter's call asked again, and replaces the waiter.
-// ErrMoved means that the question has ended or lost its lock, errFull that it has maxWaiters.
+// ErrMoved means that the question has ended or lost its lock, errFull means that it has
+// maxWaiters waiters.
 func (e *recordLife) addWaiter(ctx context.Context, question bus.Entry, w schemas.Waiter) error {
 	token := question.Record.Question
 	_, _, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
@@ -245,7 +246,7 @@ func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	if sameEvent(*first.Record.NextEvent, *rec.NextEvent) {
 		return nil
 	}
-	if rec.NextEvent.Kind == schemas.EventDeadline { // any other event stays in the record; only the timer is armed for the earlier deadline
+	if rec.NextEvent.Kind == schemas.EventDeadline { // any other event stays in the record, and only the timer is armed for the earlier deadline
 		rec.NextEvent = first.Record.NextEvent
 	}
 	return e.store.Records.Arm(ctx, &first)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -41,6 +42,9 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	out := rulesResult{call: policy.CallOf(s.agent, r)}
 	rules, err := s.settings.policy, error(nil)
 	if e.Host != "" && (out.call.Host == "" || out.call.Host == e.Host) {
+		if bytes.Contains(r.ActionDetails, []byte("git")) {
+			out.call.Tops = policy.ThisDisk{}.Tops(out.call.Project)
+		}
 		if out.call.Home = e.Home; e.Projects != nil {
 			rules, err = e.Projects.Tighten(rules, rules.Dirs(out.call)...)
 		}

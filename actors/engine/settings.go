@@ -20,7 +20,7 @@ type settingsSnapshot struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
-	needs    map[string]policy.Access // by tool name, the access that a tool needs in a managed session
+	needs    map[string]policy.Access // the access that each tool needs in a managed session, by the tool's name
 	read     time.Time                // when the last successful reading from the store began
 }
 
@@ -125,8 +125,8 @@ func (e *admin) applySettings(ctx context.Context, data []byte, actor string) (u
 	if err := e.readSettings(ctx); err != nil {
 		return 0, err
 	}
-	// The message id of a request's entry begins with a session's id, which has no colon, so
-	// it always differs from this one.
+	// The message id of a request's entry begins with a session's id, which has no colon,
+	// so that id always differs from the id here.
 	_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings:%d", revision), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: actor, SettingsRevision: revision,
 	})

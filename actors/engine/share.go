@@ -104,8 +104,8 @@ func (e *holdings) matchShared(ctx context.Context, g *schemas.StandingAnswer) e
 }
 
 // verifyShared checks a shared grant once more after it is stored. If another engine has
-// revoked a source meanwhile, it may not have found the new grant: then verifyShared ends the
-// grant, and the share fails.
+// revoked a source meanwhile, that engine may not have found the new grant: then
+// verifyShared ends the grant, and the share fails.
 func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) error {
 	if len(g.DerivedFrom) == 0 {
 		return nil
@@ -131,7 +131,7 @@ func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) 
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
 	queue, read := perms, map[string]bool{}
-	for i := 0; i < len(queue); i++ { // queue grows, because a source may itself be shared
+	for i := 0; i < len(queue); i++ { // queue grows while the loop runs, because a source may itself be shared
 		s := queue[i]
 		if s.Live(now) {
 			live[s.GrantID] = s
@@ -230,7 +230,7 @@ func (e *holdings) sessionOf(ctx context.Context, agent, session string) (entitl
 	if err != nil {
 		return entitlements{}, err
 	}
-	if h.session.Agent != agent { // it belongs to no agent, or to another one
+	if h.session.Agent != agent { // the session belongs to no agent, or to another agent
 		return entitlements{}, unknown
 	}
 	return h, nil

@@ -92,7 +92,8 @@ func (e *connectors) putShown(ctx context.Context, key string, s schemas.Shown) 
 }
 
 // claimShown stores a worker's claim for one try to show a prompt, before the try sends
-// anything: if the worker dies during the try, a message may exist nevertheless.
+// anything. If the worker dies during the try, before it has stored the handle of its message,
+// a message may exist nevertheless; the next try is then marked as a repeat.
 //
 // While another worker's claim lasts, claimShown returns the entry with that claim. If there
 // is nothing to send, it returns the entry without a claim: this version is already shown, or
@@ -103,9 +104,9 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 		if held := stored.Claim; held != nil && (held.Try == s.Claim.Try || held.Worker != s.Claim.Worker && now.Before(held.Until)) {
 			return false, nil
 		}
-		mayBeThere := stored.Repeat || stored.Claim != nil && stored.Revision == 0
+		message := len(stored.Refs()) > 0
+		mayBeThere := stored.Repeat || stored.Claim != nil && stored.Revision == 0 && stored.Ref == "" // a message whose handle is not stored
 		stored.Op, stored.Claim, stored.Repeat = schemas.ShownSet, nil, mayBeThere
-		message := stored.Ref != "" || len(stored.Also) > 0
 		if stored.Revision >= s.Revision || stored.Settled && (!s.Settled || !message) {
 			return false, nil // a shown outcome is claimed only for a newer version, such as one with an aftermath
 		}
@@ -115,7 +116,7 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 				return false, err
 			}
 		}
-		if s.Settled && stored.Revision == 0 && !mayBeThere { // nothing was sent, so there is no message to change; a prompt that is still in the queue finds the entry settled
+		if s.Settled && stored.Revision == 0 && !message && !mayBeThere { // nothing was sent, so there is no message to change; a prompt that is still in the queue finds the entry settled
 			stored.Settled, stored.Revision = true, s.Revision
 		} else {
 			stored.Claim = &schemas.Claim{Worker: s.Claim.Worker, Try: s.Claim.Try, Until: now.Add(e.AckWait)}

@@ -20,9 +20,9 @@ const ownersKept = 16384
 type answers struct {
 	byID  map[string]*standingEntry
 	rules *policy.Answers  // the rules of all live grants
-	of    []*standingEntry // by index in rules, the grant that contains the rule
+	of    []*standingEntry // the grant that contains each rule, by the rule's index in rules
 	perms []*standingEntry // the live grants that name permissions
-	until time.Time        // when the first of the live grants expires; zero if none does
+	until time.Time        // the time at which the first of the live grants expires; zero if none expires
 }
 
 func collect(byID map[string]*standingEntry, now time.Time) *answers {
@@ -53,17 +53,17 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 type standingCache struct {
 	mu     sync.Mutex
 	owners map[string]*ownerAnswers
-	unsure time.Time // reports of changes may be lost until then
+	unsure time.Time // until this time, reports of changes may be lost
 }
 
 type ownerAnswers struct {
 	reading sync.Mutex // held while answers are read from the store
 
 	// Guarded by standingCache.mu.
-	now    *answers          // nil before the first reading
-	stale  map[string]uint64 // ids to read again, with the revision that the broker has reported
-	newest uint64            // the newest revision that was read of the owner's answers
-	until  time.Time         // from this time on, the answers are compared with the store before they are used
+	now    *answers          // nil before the answers are read for the first time
+	stale  map[string]uint64 // ids of answers to read again, with the revision that the broker has reported
+	newest uint64            // the newest revision among the owner's answers that were read
+	until  time.Time         // the time from which the answers are compared with the store before they are used
 }
 
 // changed handles the broker's report that a key has changed: it marks the answer under the

@@ -17,7 +17,7 @@ func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, w
 	if !schemas.IsViewer(connector) {
 		return nil
 	}
-	if err := e.readSettings(ctx); err != nil { // a second device may just have been paired, which the cached settings lack
+	if err := e.readSettings(ctx); err != nil { // the cached settings may lack a second device that has just been paired
 		return err
 	}
 	now := e.settings.now().settings

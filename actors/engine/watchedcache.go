@@ -26,7 +26,7 @@ type watchedCache[T any] struct {
 	mu     sync.Mutex
 	slots  map[string]*cacheSlot[T]
 	seen   uint64    // the newest revision of the bucket that the broker has reported
-	unsure time.Time // reports of changes may be lost until then
+	unsure time.Time // until this time, reports of changes may be lost
 }
 
 // reading is a value as it was read from the store. began is when the read began.
@@ -38,9 +38,9 @@ type reading[T any] struct {
 
 // cacheSlot caches the value of one key.
 type cacheSlot[T any] struct {
-	last    *reading[T] // nil before the first reading
+	last    *reading[T] // nil before the value is read for the first time
 	current bool
-	changes uint64 // number of calls of outdate, so that keep notices a change during a reading
+	changes uint64 // the number of calls of outdate, by which keep notices a change during a reading
 }
 
 // last returns the newest reading of a key, however old it is, or nil.

@@ -58,7 +58,7 @@ func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 		})
 	}
 	c := storeOf(storedReading{"older", 6, nil, func(c *watchedCache[string]) {
-		time.Sleep(time.Microsecond) // so that the newer reading begins later, even if the clock is coarse
+		time.Sleep(time.Microsecond) // lets the newer reading begin later, even if the clock is coarse
 		cacheReading(c, "session.S", reading[string]{"newer", 6, time.Now()})
 	}})
 	_, err := c.get(t.Context(), "session.S")
@@ -103,8 +103,9 @@ func TestACachedValueExpiresEvenIfTheWatchStops(t *testing.T) {
 }
 
 // A server that no longer leads may return an older version, which does not replace a newer
-// one. But if a server still returns it after staleAfter, it does replace the newer one: the
-// stream has lost that. A failed reading replaces nothing.
+// one. But if a server still returns the older version after staleAfter, that version does
+// replace the newer one, because the stream has lost the newer one. A failed reading
+// replaces nothing.
 func TestAnOlderReadingReplacesNoNewerOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := storeOf(

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/actors/policy"
+	"github.com/nodbus/nod/internal/testprogram"
 )
 
 // scratch makes a directory with a repository and the files that the allowed commands read,
@@ -127,6 +129,55 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 	assert.NotEqual(t, before, snapshot(t, filepath.Dir(dir)), "a change is not noticed")
 }
 
+// A hardened git read runs no program that the repository's configuration names, for every
+// subcommand that a preset allows. Without the hardening, the test's programs do run.
+func TestHardenedGitReadsRunNoConfiguredProgram(t *testing.T) {
+	dir, homeDir := scratch(t)
+	ran := filepath.Join(homeDir, "ran")
+	program := filepath.Join(homeDir, "program")
+	testprogram.Write(t, program, "#!/bin/sh\necho \"$0 $*\" >> "+ran+"\ncat \"$1\" 2>/dev/null\nexit 0\n")
+	run := func(command string) string {
+		cmd := exec.Command("bash", "-c", command)
+		cmd.Dir = dir
+		cmd.Env = slices.DeleteFunc(environ(homeDir), func(e string) bool { return strings.HasPrefix(e, "GIT_OPTIONAL_LOCKS") })
+		out, _ := cmd.CombinedOutput() // some reads fail, such as that of a stash that does not exist
+		return string(out)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte("changed\n"), 0o644))
+	run("git stash push -q; git stash apply -q")
+	hooks := filepath.Join(dir, ".git", "hooks")
+	for _, hook := range []string{"post-index-change", "fsmonitor-watchman"} {
+		run("cp " + program + " " + filepath.Join(hooks, hook))
+	}
+	for _, setting := range []string{"core.fsmonitor " + program, "core.pager " + program, "diff.external " + program, "diff.go.textconv " + program, "log.showSignature true", "gpg.program " + program, "pager.log true"} {
+		run("git config " + setting)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".git", "info", "attributes"), []byte("*.go diff=go\n"), 0o644))
+	p := preset(t, policy.PresetReaders)
+	reads := []string{"git status", "git status -sb", "git diff", "git diff HEAD~1", "git log -1 -p", "git log -1 --stat", "git show HEAD", "git show HEAD:main.go", "git blame main.go", "git reflog show -p", "git reflog", "git stash show -p", "git stash list", "git shortlog HEAD", "git grep -n x", "git ls-files -m", "git ls-tree HEAD",
+		"git cat-file -p HEAD:main.go", "git rev-list HEAD", "git rev-parse HEAD", "git branch -vv", "git tag -l", "git describe --always --dirty", "git for-each-ref", "git worktree list", "git merge-base HEAD main", "git name-rev HEAD", "git remote -v", "git count-objects", "git check-ignore x", "git log -p -1 -- main.go", "git diff --stat", "git diff --cached"}
+	bare := 0
+	for _, read := range reads {
+		c := bash(t, read)
+		c.Cwd, c.Project, c.Home = dir, dir, homeDir
+		line, changed := p.Harden(c)
+		require.True(t, changed, read)
+		run("touch main.go")
+		out := run(line)
+		assert.NotContains(t, out, "unknown option", line)
+		assert.NotContains(t, out, "usage:", line)
+		assert.NoFileExists(t, ran, "%s runs a configured program", line)
+		_ = os.Remove(ran) // so that the next line is judged alone
+		run("touch main.go")
+		run(read)
+		if os.Remove(ran) == nil {
+			bare++
+		}
+	}
+	t.Logf("without hardening, %d of %d reads run a configured program", bare, len(reads))
+	assert.Greater(t, bare, 5, "the test would not notice a program")
+}
+
 // changed returns the lines of the second snapshot that are not in the first.
 func changed(before, after string) (lines []string) {
 	for _, l := range strings.Split(after, "\n") {
@@ -146,4 +197,40 @@ func corpusCommands(t *testing.T) []shellCase {
 		return nil
 	}
 	return shellCases(t)
+}
+
+// Bash and fish print the same words of every allowed line of quotes and backslashes.
+func TestFishReadsAllowedWordsAsBashDoes(t *testing.T) {
+	if _, err := exec.LookPath("fish"); err != nil {
+		t.Skip("left out: fish is not installed")
+	}
+	p := preset(t, policy.PresetReaders)
+	pieces := []string{`'`, `"`, `\`, `x`, ` `, `;`, `2e`, `n`}
+	var words []string
+	for i := range 8 * 8 * 8 * 8 {
+		words = append(words, pieces[i%8]+pieces[i/8%8]+pieces[i/64%8]+pieces[i/512])
+	}
+	words = append(words, `'x\' 'y; echo z; echo '`, `'x\'; echo z; echo '`, `'a\\' 'b; echo z; '`, `a\x2eb`, `'\\n'`, `"\\n"`, `"a\nb"`, `'a\.b'`, `"it's"`, `'"'`)
+	var allowed []string
+	for _, w := range words {
+		if line := "printf '%s,' a" + w; verdict(p, line).Effect == policy.Allow {
+			allowed = append(allowed, line)
+		}
+	}
+	require.Greater(t, len(allowed), 100)
+	home := t.TempDir()
+	run := func(shell, script string) string {
+		cmd := exec.Command(shell, "-c", script)
+		cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LC_ALL=C.UTF-8"}, home
+		out, _ := cmd.CombinedOutput() // a command in a line may fail
+		return string(out)
+	}
+	script := strings.Join(allowed, "\necho\n")
+	inBash, inFish := strings.Split(run("bash", script), "\n"), strings.Split(run("fish", script), "\n")
+	for i := range min(len(inBash), len(inFish)) {
+		require.Equal(t, inBash[i], inFish[i], "near line %d of %d", i, len(allowed))
+	}
+	require.Len(t, inFish, len(inBash))
+	t.Logf("%d allowed lines", len(allowed))
+	assert.NotEqual(t, run("bash", `printf '%s' 'x\' 'y'`), run("fish", `printf '%s' 'x\' 'y'`), "the test would not notice a difference")
 }

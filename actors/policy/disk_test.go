@@ -91,8 +91,8 @@ func TestLinksAreFollowed(t *testing.T) {
 		}
 	}
 
-	// A set contains a directory; a program that may write beside it replaces the directory by
-	// a link.
+	// A permission set contains a directory; a program that may write beside it replaces
+	// the directory by a link.
 	sub := schemas.SessionPermissions{ReadDirs: []string{in("held/sub")}}
 	require.NoError(t, os.Remove(in("held/sub")))
 	require.NoError(t, os.Symlink(in("other"), in("held/sub")))
@@ -135,8 +135,8 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 	}
 }
 
-// If the kernel can open or create a file at a path, the permission set covers this path
-// exactly if the file is in one of the set's directories.
+// If the kernel can open or create a file at a path, the permission set covers this path if
+// and only if the file is in one of the set's directories.
 func TestContainmentAgreesWithTheKernel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -22,7 +22,8 @@ type evaluation struct {
 	line     *shell.Line
 }
 
-// ruleSubject is what rules are compared with besides the tool: the call's paths or URL.
+// ruleSubject holds the parts of a call that rules are compared with, besides the tool: the
+// call's paths or URL.
 type ruleSubject struct {
 	paths []string
 	url   string
@@ -68,7 +69,9 @@ func (ev *evaluation) applyRules(t *ruleSubject) bool {
 			switch {
 			case t == nil:
 				return !allow
-			case allow && ev.tool.Kind == tools.Edit && slices.ContainsFunc(t.paths, func(p string) bool { return !r.SpellsOut(p, ev.location) }):
+			case allow && slices.ContainsFunc(t.paths, func(p string) bool {
+				return (ev.tool.Kind == tools.Edit || ev.hiddenOutside(p)) && !r.SpellsOut(p, ev.location)
+			}):
 				return false
 			case r.HasPath() && len(t.paths) == 0:
 				return !allow

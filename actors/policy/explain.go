@@ -32,12 +32,10 @@ func (p *Policy) Explain(c Call) Explanation {
 	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return e
 	}
-	in, err := tools.ReadInput(c.Input)
-	if err != nil {
+	line, _ := p.callLine(&c)
+	if line == nil {
 		return e
 	}
-	src, _, _ := in.Command()
-	line, _ := p.shell.Read(src, p.locate(&c))
 	e.Line = line.Why
 	for _, part := range line.Parts {
 		argv := make([]string, len(part.Words))
@@ -92,8 +90,8 @@ func (e Explanation) String() string {
 
 // locate returns the directories that give the call's paths a meaning.
 func (p *Policy) locate(c *Call) pathname.Location {
-	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
-	loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
+	loc := c.location()
+	loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(&loc)
 	return loc
 }
 
@@ -101,14 +99,12 @@ func (p *Policy) locate(c *Call) pathname.Location {
 // repository's configuration names. The rewritten line is harmless too. Harden returns false
 // if there is nothing to rewrite.
 func (p *Policy) Harden(c Call) (string, bool) {
-	in, err := tools.ReadInput(c.Input)
-	if err != nil || tools.Named(c.ToolName).Kind != tools.Shell {
+	if tools.Named(c.ToolName).Kind != tools.Shell {
 		return "", false
 	}
-	src, _, why := in.Command()
-	line, _ := p.shell.Read(src, p.locate(&c))
-	if why != "" {
-		return src, false
+	line, why := p.callLine(&c)
+	if line == nil || why != "" {
+		return "", false
 	}
 	return line.Harden()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 	"github.com/nodbus/nod/actors/policy/tools"
@@ -17,7 +18,10 @@ import (
 func (ev *evaluation) evaluateFiles(in tools.Input) {
 	if dir, ok := in.Text("cwd"); ok {
 		ev.location.Dirs = pathname.Locate(dir, "", "").Dirs
-		ev.location.LeadsToSecret = ev.pol.shell.Secrets.MayLeadFrom(ev.location.Dirs)
+		if ev.location.Project == "" && len(ev.location.Dirs) > 0 {
+			ev.location.Project = ev.location.Dirs[0]
+		}
+		ev.location.LeadsToSecret = ev.pol.shell.Secrets.MayLeadFrom(ev.location)
 	}
 	paths, known := in.FilePaths(ev.tool)
 	ev.verdict = Verdict{Effect: Allow, Risk: schemas.RiskLow}
@@ -36,12 +40,15 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 				if k == "pattern" && pathname.IsAbs(pathname.Slashes(s)) {
 					s, _ = path.Split(pathname.Slashes(s[:strings.IndexAny(s+"*", "*?[")]))
 					paths = append(paths, s)
-				} else if p := spelledOut(s); p != "" && ev.pol.shell.Secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.shell.Secrets.MayPass(s, false) {
+				} else if p := spelledOut(s); p != "" && s[0] != '!' && ev.pol.shell.Secrets.MayBe(p, ev.location, true) || k != "pattern" && ev.pol.shell.Secrets.MayPass(s) {
 					paths = append(paths, s)
 					ev.askAboutSecret(s)
 				}
 			}
 		}
+	}
+	if kind, ok := in.Text("type"); ev.tool.Name == "Grep" && in["type"] != nil && (!ok || kind != "" && !secrets.SourceType(kind)) {
+		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches hidden files of a type that may hold secrets"
 	}
 	if ev.unknownField(in); !known && len(in) > 0 && ev.tool.Kind == tools.File {
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, Default, "its path is not known"
@@ -79,8 +86,8 @@ func (ev *evaluation) askAboutSecret(p string) {
 	ev.addReason("touches a secret or settings")
 }
 
-// checkPath applies the built-in rules to a path: it may be one of nod's own files or a
-// secret.
+// checkPath applies the built-in rules to a path: the path may be one of nod's own files or
+// a secret.
 func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
 	case strings.TrimSpace(p) == "" && ev.tool.Kind != tools.Search:
@@ -90,14 +97,23 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 	case writes && ev.pol.shell.Secrets.Own(p, ev.location):
 		ev.verdict = Verdict{Effect: Deny, Rule: ownRule, Risk: schemas.RiskHigh, Reasons: []string{"changes nod itself"}, Why: shell.OwnFilesDenied}
 		return
-	case slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.Secrets.MayBe(at, ev.location, false) }):
+	case slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.Secrets.MayBeListed(at, ev.location, false) }):
 		ev.askAboutSecret(p)
+	case ev.hiddenOutside(p):
+		ev.verdict.Effect, ev.verdict.Risk, ev.verdict.Why = Ask, schemas.RiskHigh, "names a hidden file or folder outside the project, "+p
+		ev.addReason("touches a hidden place outside the project")
 	case ev.tool.Name == "Grep" && ev.pol.shell.Secrets.MayLieBelow(p, ev.location):
 		ev.verdict.Effect, ev.verdict.Rule, ev.verdict.Why = Ask, secretsRule, "searches a directory in which secrets lie"
 	}
 	if !ev.location.InProject(p) && (ev.location.Project != "" || pathname.IsAbs(pathname.Slashes(p))) {
 		ev.addReason("outside the project")
 	}
+}
+
+// hiddenOutside reports whether p may be a hidden place outside the project. Only a rule that
+// spells out the hidden part of the path allows such a call.
+func (ev *evaluation) hiddenOutside(p string) bool {
+	return slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.Secrets.HiddenOutside(at, ev.location) })
 }
 
 func (ev *evaluation) addReason(r string) {

@@ -19,7 +19,7 @@ type Access string
 // The kinds of access.
 const (
 	AccessRead    Access = "read"
-	AccessWrite   Access = "write" // includes read access
+	AccessWrite   Access = "write" // access to read and to write
 	AccessNetwork Access = "network"
 )
 
@@ -27,12 +27,12 @@ const (
 // links, except in the permissions that Missing returns.
 type Permission struct {
 	Access Access
-	Path   string // "" for AccessNetwork
+	Path   string // an absolute path; "" for AccessNetwork
 	Host   string // for AccessNetwork: HOST:PORT, or "" for the whole network
 }
 
-// ParsePermission reads a tag: @read:<path>, @write:<path>, @network or @network:<host>:<port>. Its errors contain no
-// path, because agents are sent them.
+// ParsePermission reads a tag: @read:<path>, @write:<path>, @network or
+// @network:<host>:<port>. Its errors contain no path, because agents are sent them.
 func ParsePermission(tag string) (Permission, error) {
 	kind, dir, _ := strings.Cut(tag, ":")
 	switch {

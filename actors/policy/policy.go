@@ -50,6 +50,9 @@ type Call struct {
 	Host    string
 	Project string // the project's root; if empty, Cwd is used
 	Home    string // the directory that ~ stands for
+	// Tops are the directories of the project in which git uses the project's own repository:
+	// the top of the project and of its work trees. If nil, they are judged by their names.
+	Tops []string
 }
 
 // CallOf returns the call that an agent's request is about.
@@ -64,6 +67,13 @@ func CallOf(agent string, r *schemas.Request) Call {
 	}
 }
 
+// location returns the directories that give the call's paths a meaning.
+func (c *Call) location() pathname.Location {
+	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
+	loc.SetTops(c.Tops)
+	return loc
+}
+
 // Default is the Rule of a verdict that comes neither from a rule of the user nor from a
 // built-in rule.
 const Default = "default"
@@ -71,7 +81,7 @@ const Default = "default"
 // Built-in rules, which outrank every allow rule of the user.
 const (
 	secretsRule = "default secrets" // access to secrets makes nod ask
-	ownRule     = "default nod"     // denies writing nod's own files, and running those nod commands that decide, grant or configure
+	ownRule     = "default nod"     // denies agents to write nod's own files, and to run those nod commands that decide, grant or configure
 )
 
 // Verdict is the result of checking a call.
@@ -80,7 +90,7 @@ type Verdict struct {
 	Rule    string // the rule that decided, with its list, such as "deny Bash(rm:*)"; Default if the preset decided
 	Risk    schemas.Risk
 	Reasons []string // the reasons for the risk
-	Why     string   // for a person: the reason why the call is not allowed; "" if it is allowed
+	Why     string   // the reason why the call is not allowed, for a person; "" if the call is allowed
 	// Containment is set if the effect is Contain. If the effect is Ask, the call could run in it
 	// if permissions were granted; if it is Allow, the call may run in it as well.
 	Containment *Containment
@@ -94,7 +104,7 @@ type RememberedRef struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	shell     shell.Reader // reads command lines; its fields also hold the preset and the names of secrets
+	shell     shell.Reader // the reader of command lines; its fields also hold the preset and the names of secrets
 	layers    []rules.Layer
 	contained *contained.Judge // nil if no call runs contained
 	answers   []*Answers       // lists of remembered answers, in the order in which they were added
@@ -151,7 +161,8 @@ func (p *Policy) Tighten(project schemas.Permissions, dir string) (tight *Policy
 // working directory, and the directories that its command line changes to. Unknown
 // directories are left out.
 func (p *Policy) Dirs(c Call) []string {
-	dirs := pathname.Locate(c.Cwd, c.Project, c.Home).Dirs
+	loc := c.location()
+	dirs := loc.Dirs
 	if c.Project != "" {
 		dirs = append(dirs, c.Project)
 	}
@@ -189,7 +200,7 @@ func (p *Policy) Guard(paths ...string) (*Policy, error) {
 
 // Check returns the verdict on a call.
 func (p *Policy) Check(c Call) Verdict {
-	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
+	loc := c.location()
 	t := tools.Named(c.ToolName)
 	ev := evaluation{pol: p, call: &c, location: &loc, tool: t}
 	in, err := tools.ReadInput(c.Input)
@@ -203,7 +214,7 @@ func (p *Policy) Check(c Call) Verdict {
 	case t.Kind == tools.Shell:
 		ev.evaluateShell(in)
 	case t.Kind == tools.File || t.Kind == tools.Search || t.Kind == tools.Edit:
-		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
+		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(&loc)
 		ev.evaluateFiles(in)
 	default:
 		ev.evaluateOther(in)

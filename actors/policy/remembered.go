@@ -75,7 +75,7 @@ func coversArgv(a *schemas.RememberedRule, ev *evaluation, argv []string) bool {
 		return false
 	}
 	if a.Prefix && len(argv) > len(a.Argv) {
-		return keepsToAnswer(a, &ev.line.Location, argv[len(a.Argv):])
+		return commands.Bounded(a.Argv, argv[len(a.Argv):], &ev.line.Location)
 	}
 	return len(argv) == len(a.Argv)
 }
@@ -91,7 +91,7 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 		return false
 	}
 	if a.Path == "" {
-		return ev.tool.Kind != tools.Edit
+		return ev.tool.Kind != tools.Edit && !slices.ContainsFunc(t.paths, ev.hiddenOutside)
 	}
 	for _, p := range t.paths {
 		for _, full := range ev.location.Resolve(p) {
@@ -104,31 +104,4 @@ func coversTool(a *schemas.RememberedRule, ev *evaluation, t *ruleSubject) bool 
 		}
 	}
 	return len(t.paths) > 0
-}
-
-// keepsToAnswer reports whether an answer that stores the first words of a command also covers
-// rest, the words after them: no word names a path outside the project, sets a variable, adds a
-// target or supplies code.
-func keepsToAnswer(a *schemas.RememberedRule, loc *pathname.Location, rest []string) bool {
-	argv := a.Argv
-	if argv[0] == "rtk" && len(argv) > 1 {
-		argv = argv[1:]
-	}
-	return commands.Bounded(argv, rest) && !slices.ContainsFunc(rest, func(w string) bool { return leadsOut(w, loc) })
-}
-
-// leadsOut reports whether w, a word after those that a remembered answer stores, names a path
-// outside the project, or a file that decides which programs run, such as a hook.
-func leadsOut(w string, loc *pathname.Location) bool {
-	flag := strings.HasPrefix(w, "-")
-	parts := pathname.Pieces(w)
-	if flag && len(w) > 2 && w[1] != '-' {
-		parts = append(parts, w[2:]) // the value follows the letter directly, as in -C/DIR
-	}
-	return slices.ContainsFunc(parts, func(p string) bool {
-		out := pathname.IsAbs(pathname.Slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+pathname.Slashes(p)+"/", "/../")
-		return out && p != "/dev/null" && !loc.InProject(p) || slices.ContainsFunc(pathname.Split(nil, p), func(seg string) bool {
-			return len(seg) > 1 && seg[0] == '.' && pathname.NeverRemembered.Has(seg, true)
-		})
-	})
 }

@@ -53,7 +53,7 @@ type transcriptLine struct {
 
 type transcript struct {
 	session, cwd string
-	projects     map[string]string // for each session, the directory in which it began, or the highest directory above it to which it changed
+	projects     map[string]string // the directory in which each session began, or the highest directory above it to which the session changed
 	calls        []SessionCall
 }
 

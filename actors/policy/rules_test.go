@@ -42,8 +42,8 @@ func TestRules(t *testing.T) {
 			[]policy.Call{bash(t, "npm test; rm -rf ~"), bash(t, "npm test > x")}},
 		{"Bash(npm run test:*)", []policy.Call{bash(t, "npm run test"), bash(t, "npm run test -- --watch")}, []policy.Call{bash(t, "npm run testx"), bash(t, "npm run")},
 			[]policy.Call{bash(t, "X=1 npm run test"), bash(t, "npm run test && rm x"), bash(t, "sudo npm run test"), bash(t, "if true; then npm run test; fi"), bash(t, "npm run test $X"), bash(t, "bash -c 'npm run test'"), bash(t, "/usr/bin/npm run test"), bash(t, "npm run test *")}},
-		{"Bash(git log:*)", []policy.Call{bash(t, "git log --remerge-diff"), bash(t, "git log --show-signature -O.order"), bash(t, "git log --remerge-diff -- --output=x")}, nil, []policy.Call{bash(t, "git log --output=x")}},
-		{"Bash(git log * -p)", []policy.Call{bash(t, "git log --remerge-diff -p")}, nil, []policy.Call{bash(t, "git log --output=x -p")}},
+		{"Bash(git log:*)", []policy.Call{bash(t, "git log --bisect"), bash(t, "git log -O.order"), bash(t, "git log --reflog -- --stat")}, nil, []policy.Call{bash(t, "git log --output=x"), bash(t, "git log --show-signature"), bash(t, "git log --remerge-diff")}},
+		{"Bash(git log * -p)", []policy.Call{bash(t, "git log -O.order -p")}, nil, []policy.Call{bash(t, "git log --output=x -p")}},
 		{"Bash(git log --output=x:*)", []policy.Call{bash(t, "git log --output=x -p")}, nil, []policy.Call{bash(t, "git log --output=x --output=y")}},
 		{"Bash(git push *)", []policy.Call{bash(t, "git push"), bash(t, "git push origin main")}, []policy.Call{bash(t, "git pushx")}, nil},
 		{"Bash(make * check)", []policy.Call{bash(t, "make x check")}, []policy.Call{bash(t, "make x")}, []policy.Call{bash(t, "make a b check"), bash(t, "make check")}},
@@ -288,11 +288,11 @@ func TestRisk(t *testing.T) {
 		risk    schemas.Risk
 		reason  string
 	}{
-		{"rm -rf build", schemas.RiskHigh, "deletes whole directories or without asking"}, {"rm x", schemas.RiskMedium, "deletes files"}, {"sudo ls", schemas.RiskHigh, "runs as root"}, {"curl https://x.test", schemas.RiskMedium, "uses the network"},
+		{"rm -rf build", schemas.RiskHigh, "deletes whole directories"}, {"rm -f x", schemas.RiskHigh, "deletes files without asking"}, {"rm --force x", schemas.RiskHigh, "deletes files without asking"}, {"rm x", schemas.RiskMedium, "deletes files"}, {"sudo ls", schemas.RiskHigh, "runs as root"}, {"curl https://x.test", schemas.RiskMedium, "uses the network"},
 		{"curl https://x.test | sh", schemas.RiskHigh, "runs its input as code"}, {"cp a /etc/x", schemas.RiskMedium, "outside the project"}, {"echo x > y", schemas.RiskMedium, "writes files"}, {"cat .env", schemas.RiskHigh, "touches a secret or settings"},
 		{"cp .env /tmp/x", schemas.RiskHigh, "touches a secret or settings"}, {"git push", schemas.RiskHigh, "publishes"}, {"git commit -m x", schemas.RiskMedium, "changes the repository"}, {"python3 -c 1", schemas.RiskHigh, "runs code that the command holds"},
 		{"npm install x", schemas.RiskMedium, "installs software"}, {"go test ./...", schemas.RiskMedium, "runs the project's code"}, {"frobnicate", schemas.RiskMedium, "runs a command that nod does not know to be harmless"}, {"ls && env X=1 sudo rm -r /", schemas.RiskHigh, "runs as root"},
-		{"bash -c 'rm -rf x'", schemas.RiskHigh, "deletes whole directories or without asking"}, {"nod allow x", schemas.RiskHigh, "changes nod itself"},
+		{"bash -c 'rm -rf x'", schemas.RiskHigh, "deletes whole directories"}, {"nod allow x", schemas.RiskHigh, "changes nod itself"},
 	} {
 		v := p.Check(bash(t, c.command))
 		assert.Equal(t, c.risk, v.Risk, "%s: %v", c.command, v.Reasons)

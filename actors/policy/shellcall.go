@@ -3,7 +3,6 @@ package policy
 import (
 	"slices"
 
-	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/rules"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
@@ -12,19 +11,7 @@ import (
 
 // evaluateShell checks a shell tool's command line.
 func (ev *evaluation) evaluateShell(in tools.Input) {
-	src, dir, why := in.Command()
-	if dir != "" {
-		ev.location.Dirs = nil
-		if all := pathname.Locate(dir, "", "").Dirs; len(all) > 0 {
-			ev.location.Dirs = all
-			if ev.location.Project == "" {
-				ev.location.Project = all[0]
-			}
-		} else {
-			why = "its directory is not a full path"
-		}
-	}
-	ev.location.LeadsToSecret = ev.pol.shell.Secrets.MayLeadFrom(ev.location.Dirs)
+	src, why := ev.pol.commandAt(in, ev.location)
 	line, file := ev.pol.shell.Read(src, *ev.location)
 	ev.line = line
 	if why != "" {
@@ -156,7 +143,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 		}
 		argv[i] = w.Text
 	}
-	if r := ev.firstRule(allowRules, true, func(r *rules.Rule) bool { return r.CoversArgv(argv, true) }); r != nil {
+	if r := ev.firstRule(allowRules, true, func(r *rules.Rule) bool { return r.CoversArgv(argv, true, &ev.line.Location) }); r != nil {
 		return "allow " + r.Text
 	}
 	if p.HasInput {

@@ -43,11 +43,28 @@ func (p *Policy) callLine(c *Call) (line *shell.Line, why string) {
 	if err != nil {
 		return nil, err.Error()
 	}
-	src, dir, why := in.Command()
-	loc := p.locate(c)
-	if dir != "" {
-		loc.Dirs = pathname.Locate(dir, "", "").Dirs
-	}
+	loc := c.location()
+	src, why := p.commandAt(in, &loc)
 	line, _ = p.shell.Read(src, loc)
 	return line, why
+}
+
+// commandAt returns the command line of a shell call, and moves loc to the directory in which
+// the tool runs it. why says which part of the call is unknown, or is "".
+func (p *Policy) commandAt(in tools.Input, loc *pathname.Location) (src, why string) {
+	src, dir, why := in.Command()
+	switch all := pathname.Locate(dir, "", "").Dirs; {
+	case in.KeepsShell():
+		loc.Dirs, loc.Lost = nil, true
+	case dir == "":
+	case len(all) == 0:
+		loc.Dirs, loc.Lost, why = nil, true, "its directory is not a full path"
+	default:
+		loc.Dirs, loc.Lost = all, false
+		if loc.Project == "" {
+			loc.Project = all[0]
+		}
+	}
+	loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc)
+	return src, why
 }

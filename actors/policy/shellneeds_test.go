@@ -31,8 +31,9 @@ func held(t *testing.T) (dir string) {
 	return dir
 }
 
-// covered reports whether the permissions of a session with the working directory w include
-// all that an allowed line needs. It also returns the missing permissions or the error.
+// covered checks that policy allows the line, and reports whether a session that works in
+// the directory w has all permissions that the line needs. The text contains the missing
+// permissions or the error.
 func covered(t *testing.T, dir, line string) (bool, string) {
 	t.Helper()
 	c := bash(t, line)
@@ -61,7 +62,7 @@ func TestShellLinesNeedPermissionForAllTheyRead(t *testing.T) {
 	}
 	for _, line := range []string{
 		"cat " + dir + "/out/x", "ls ..", "cat link/x", "ls link/../../out", "cat ~/x", "head -n3 ../out/x", "cd .. && ls",
-		"cat < " + dir + "/out/x", "wc -l < ../out/x", "cat 0< link/x", "cd sub && cat < ../../out/x", "cat x | grep words < link/x", // redirections
+		"cat < " + dir + "/out/x", "wc -l < ../out/x", "cat 0< link/x", "cd sub && cat < ../../out/x", "cat x | grep words < link/x", // lines with redirections
 		"cat */../../out/x", "cat p*/../../out/x", "ls */", "cat s?b/a.txt", "head -n1 [l]ink/x.txt", // patterns in the middle of a path
 		"cat lin*/x", "cat sub/LEAK*.txt", "cat sub/*.TXT", "cat -- sub/?EAK.txt", "ls lin*", "cat sub/leak*.txt", "ls '[a]'*", "cat -- -odd", // file name patterns that match links, and links with odd names
 		"grep -lR words .", "grep -Rn --include=*.go words .", "grep -rn --dereference-recursive --include=*.go x .", "rg -lL words", "rg --follow -l words", "ls -LR", "ls --dereference", "du -L", "tree -l", "find -L . -name x", "find . -follow -name x", "diff -rq sub plain", // options with which a command follows all links

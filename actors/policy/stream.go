@@ -28,16 +28,17 @@ type streamCall struct {
 	ToolName  string          `json:"tool_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
 	Cwd       string          `json:"cwd"`
-	Command   string          `json:"command"` // in a test file: the command of a Bash call, instead of a name and an input
-	Verdict   Effect          `json:"verdict"` // in a test file: the expected verdict
+	Command   string          `json:"command"` // in a test file, the command of a Bash call, in place of a name and an input
+	Verdict   Effect          `json:"verdict"` // in a test file, the expected verdict
 }
 
 // fill returns the call that a line describes. base supplies the fields that the line leaves
-// out.
-func (a *streamCall) fill(base Call) Call {
+// out. If the line names another directory, locate finds its project.
+func (a *streamCall) fill(base Call, locate func(*Call)) Call {
 	base.ToolName, base.Input = a.ToolName, a.ToolInput
 	if a.Cwd != "" {
 		base.Cwd = a.Cwd
+		locate(&base)
 	}
 	if a.ToolName == "" && a.Command != "" {
 		base.ToolName = "Bash"
@@ -48,15 +49,15 @@ func (a *streamCall) fill(base Call) Call {
 
 // CheckStream reads calls {"tool_name","tool_input","cwd"}, one JSON object per line, and
 // writes one verdict per line, in the same order. It skips blank lines. For a line that is not
-// such an object, the verdict is Ask. base supplies the fields that all calls share.
-// CheckStream returns an error only if r or w fails or a line is longer than 4 MiB.
-func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call) error {
+// such an object, the verdict is Ask. base supplies the fields that all calls share. For
+// a call in another directory, locate sets the fields that depend on the directory. CheckStream returns an error only if r or w fails or a line is longer than 4 MiB.
+func (p *Policy) CheckStream(r io.Reader, w io.Writer, base Call, locate func(*Call)) error {
 	out := bufio.NewWriter(w)
 	err := eachLine(r, func(_ int, line []byte) error {
 		v := Verdict{Effect: Ask, Rule: Default, Risk: schemas.RiskMedium, Reasons: []string{}, Why: "the line is not a JSON object with tool_name and tool_input"}
 		var a streamCall
 		if json.Unmarshal(line, &a) == nil && a.ToolName != "" {
-			v = p.Check(a.fill(base))
+			v = p.Check(a.fill(base, locate))
 		}
 		if v.Reasons == nil {
 			v.Reasons = []string{}
@@ -108,7 +109,7 @@ type Mismatch struct {
 // a verdict and a command ("allow git status"), or an object
 // {"tool_name","tool_input","cwd","verdict"}. TestFile skips blank lines and lines that begin
 // with #. For any other line it returns an error with the line's number.
-func (p *Policy) TestFile(r io.Reader, base Call) (cases int, failed []Mismatch, err error) {
+func (p *Policy) TestFile(r io.Reader, base Call, locate func(*Call)) (cases int, failed []Mismatch, err error) {
 	err = eachLine(r, func(n int, line []byte) error {
 		text := strings.TrimSpace(string(line))
 		if strings.HasPrefix(text, "#") {
@@ -126,7 +127,7 @@ func (p *Policy) TestFile(r io.Reader, base Call) (cases int, failed []Mismatch,
 			return fmt.Errorf("line %d is not a case: expected allow, contain, ask or deny and a command", n)
 		}
 		cases++
-		if v := p.Check(a.fill(base)); v.Effect != a.Verdict {
+		if v := p.Check(a.fill(base, locate)); v.Effect != a.Verdict {
 			failed = append(failed, Mismatch{n, text, a.Verdict, v.Effect, v.Rule, v.Why})
 		}
 		return nil

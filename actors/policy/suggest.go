@@ -78,11 +78,7 @@ func (p *Policy) missingRules(c Call) [][]schemas.RememberedRule {
 }
 
 func (p *Policy) missingShellRules(in tools.Input, loc pathname.Location) [][]schemas.RememberedRule {
-	src, dir, why := in.Command()
-	if dir != "" {
-		loc.Dirs = pathname.Locate(dir, "", "").Dirs
-		loc.LeadsToSecret = p.shell.Secrets.MayLeadFrom(loc.Dirs)
-	}
+	src, why := p.commandAt(in, &loc)
 	line, _ := p.shell.Read(src, loc)
 	if why != "" || line.Why != "" || line.Comments || loc.Project == "" {
 		return nil
@@ -167,7 +163,7 @@ type Suggestion struct {
 // the best first. It chooses one rule after another, and counts each spared prompt for only
 // one rule.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
-	var open []map[string]bool // for each call about which nod asks: the texts of all rules for the call's parts
+	var open []map[string]bool // the texts of all rules for a call's parts, for each call about which nod asks
 	byKey := map[string]schemas.RememberedRule{}
 	var parts [][][]string
 	for _, c := range calls {

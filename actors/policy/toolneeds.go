@@ -87,19 +87,25 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 // run, such as .git or agents' settings, is covered only if one of the set's directories is
 // this file or its hidden directory. If a file is not covered, Covered returns nil.
 func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []schemas.RememberedRule {
-	if tools.Named(name).Kind != tools.Edit {
-		return []schemas.RememberedRule{{Tool: name}}
-	}
+	writes := tools.Named(name).Kind == tools.Edit
 	var rules []schemas.RememberedRule
+	if !writes {
+		rules = append(rules, schemas.RememberedRule{Tool: name})
+	}
 	for _, p := range perms {
 		at, err := p.resolved(resolve)
-		if err != nil {
+		if err != nil && !writes {
+			continue
+		} else if err != nil {
 			return nil
 		}
 		plain := func(dir string) bool {
 			return pathname.Within(at.Path, dir) && len(pathname.Unusual(at.Path[len(dir):])) == 0
 		}
-		if !plain(set.WorkingDir) && !slices.ContainsFunc(set.WriteDirs, plain) {
+		granted := plain(set.WorkingDir) || slices.ContainsFunc(set.WriteDirs, plain) || !writes && slices.ContainsFunc(set.ReadDirs, plain)
+		if !granted && !writes {
+			continue
+		} else if !granted {
 			return nil
 		}
 		rules = append(rules, schemas.RememberedRule{Tool: name, Path: path.Clean(p.Path)})

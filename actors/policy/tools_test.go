@@ -14,6 +14,9 @@ import (
 
 var base = policy.Call{Cwd: project, Project: project, Home: home}
 
+// here takes the directory of a call for its project.
+func here(c *policy.Call) { c.Project = c.Cwd }
+
 func TestCheckStream(t *testing.T) {
 	in := `{"tool_name":"Bash","tool_input":{"command":"ls"},"cwd":"/srv/x"}
 
@@ -23,7 +26,7 @@ no json
 {"tool_name":"Bash","tool_input":{"command":"nod allow x"}}
 `
 	var out strings.Builder
-	require.NoError(t, preset(t, "").CheckStream(strings.NewReader(in), &out, base))
+	require.NoError(t, preset(t, "").CheckStream(strings.NewReader(in), &out, base, here))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 5)
 	assert.JSONEq(t, `{"verdict":"allow","rule":"default","risk":"low","reasons":[],"reason":""}`, lines[0])
@@ -33,11 +36,11 @@ no json
 		assert.Contains(t, l, "not a JSON object")
 	}
 	assert.Contains(t, lines[4], `"verdict":"deny"`)
-	assert.Error(t, preset(t, "").CheckStream(strings.NewReader(strings.Repeat("x", 5<<20)), &out, base), "a line without end")
+	assert.Error(t, preset(t, "").CheckStream(strings.NewReader(strings.Repeat("x", 5<<20)), &out, base, here), "a line without end")
 }
 
 func TestTestFile(t *testing.T) {
-	cases, failed, err := preset(t, "").TestFile(strings.NewReader("# mine\nallow git status\nask\trm x\n\nallow rm y\n{\"tool_name\":\"Read\",\"tool_input\":{\"file_path\":\".env\"},\"verdict\":\"allow\"}\n{\"command\":\"nod up\",\"verdict\":\"deny\"}\n"), base)
+	cases, failed, err := preset(t, "").TestFile(strings.NewReader("# mine\nallow git status\nask\trm x\n\nallow rm y\n{\"tool_name\":\"Read\",\"tool_input\":{\"file_path\":\".env\"},\"verdict\":\"allow\"}\n{\"command\":\"nod up\",\"verdict\":\"deny\"}\n"), base, here)
 	require.NoError(t, err)
 	assert.Equal(t, 5, cases)
 	require.Len(t, failed, 2)
@@ -45,7 +48,7 @@ func TestTestFile(t *testing.T) {
 	assert.Equal(t, policy.Ask, failed[0].Got)
 	assert.Equal(t, 6, failed[1].Line)
 	for _, bad := range []string{"maybe ls", "allow", "{\"verdict\":\"allow\"}", "{"} {
-		_, _, err := preset(t, "").TestFile(strings.NewReader("allow ls\n"+bad+"\n"), base)
+		_, _, err := preset(t, "").TestFile(strings.NewReader("allow ls\n"+bad+"\n"), base, here)
 		assert.ErrorContains(t, err, "line 2", bad)
 	}
 }
@@ -61,12 +64,15 @@ func TestExplain(t *testing.T) {
 	assert.Contains(t, preset(t, "").Explain(file(t, "Read", ".env")).String(), "names a secret")
 }
 
+// hard is how a hardened line begins git.
+const hard = "git -c core.fsmonitor=false -c log.showSignature=false -c core.hooksPath=/dev/null --no-optional-locks --no-pager"
+
 func TestHarden(t *testing.T) {
 	p := preset(t, "")
 	for in, want := range map[string]string{
-		"git status": "git -c core.fsmonitor=false -c log.showSignature=false status",
-		"cd " + project + " && git --no-pager diff a | cat": "cd " + project + " && git -c core.fsmonitor=false -c log.showSignature=false --no-pager diff --no-ext-diff --no-textconv a | cat",
-		"git log -1; git show 'x y'":                        "git -c core.fsmonitor=false -c log.showSignature=false log --no-ext-diff --no-textconv -1; git -c core.fsmonitor=false -c log.showSignature=false show --no-ext-diff --no-textconv 'x y'",
+		"git status": hard + " status",
+		"cd " + project + " && git --no-pager diff a | cat": "cd " + project + " && " + hard + " --no-pager diff --no-ext-diff --no-textconv a | cat",
+		"git log -1; git show 'x y'":                        hard + " log --no-ext-diff --no-textconv -1; " + hard + " show --no-ext-diff --no-textconv 'x y'",
 	} {
 		got, changed := p.Harden(bash(t, in))
 		assert.True(t, changed)
@@ -81,7 +87,7 @@ func TestHarden(t *testing.T) {
 	}
 	raw, changed := p.HardenInput(call(t, "Bash", map[string]any{"command": "git status", "timeout": 5}))
 	assert.True(t, changed)
-	assert.JSONEq(t, `{"command":"git -c core.fsmonitor=false -c log.showSignature=false status","timeout":5}`, string(raw))
+	assert.JSONEq(t, `{"command":"`+hard+` status","timeout":5}`, string(raw))
 }
 
 func TestPropose(t *testing.T) {

@@ -56,7 +56,7 @@ w x' a`, `awk 'BEGIN{system("id")}'`, `awk '{print > "x"}' a`, `awk '{print | "s
 	}
 }
 
-// Lines with a trap are not allowed; the similar harmless lines are.
+// Lines with a trap are not allowed. Similar lines without the trap are allowed.
 func TestLinesWithATrapAsk(t *testing.T) {
 	p := preset(t, policy.PresetReaders)
 	for _, trap := range traps() {
@@ -113,7 +113,7 @@ func TestSecretsAskForEveryTool(t *testing.T) {
 		}
 	}
 	for glob, want := range map[string]policy.Effect{"*.env": policy.Ask, "**/.env*": policy.Ask, "*.{pem,key}": policy.Ask, ".npmrc": policy.Ask,
-		"*.go": policy.Allow, "**/*.{ts,tsx}": policy.Allow, "src/**/*_test.py": policy.Allow, "*": policy.Allow} {
+		"*.go": policy.Allow, "**/*.{ts,tsx}": policy.Allow, "src/**/*_test.py": policy.Allow, "*": policy.Ask, "*.json": policy.Ask} {
 		assert.Equal(t, want, p.Check(call(t, "Grep", map[string]string{"pattern": "x", "glob": glob})).Effect, glob)
 	}
 	for _, path := range []string{".env.example", "README.md", "internal/env.go"} {

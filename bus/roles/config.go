@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// MaxPayload is the largest message of the server, above schemas.MaxPayloadBytes.
+// MaxPayload is the longest message that the server accepts. It is above
+// schemas.MaxPayloadBytes.
 const MaxPayload = 1 << 20
 
 // The fields of each account in the configuration. EDGE and OBSERVE import from STORE;

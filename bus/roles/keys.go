@@ -75,7 +75,7 @@ func (k *Keys) Put(id ID, seed string) error {
 	}
 	public, err := publicKey([]byte(seed))
 	if err != nil {
-		return fmt.Errorf("the key of %s is damaged", id) // without the library's error, which may quote the seed
+		return fmt.Errorf("the key of %s is damaged", id) // leaves out the library's error, which may quote the seed
 	}
 	err = WriteNew(k.Path(id), []byte(seed+"\n"))
 	if errors.Is(err, fs.ErrExist) {
@@ -176,7 +176,7 @@ func (k *Keys) Users() ([]User, error) {
 // all. If the file exists, WriteNew fails with fs.ErrExist: it uses a link, which unlike a
 // rename never replaces a file.
 func WriteNew(path string, content []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*") // CreateTemp makes the file with mode 0600
 	if err != nil {
 		return err
 	}

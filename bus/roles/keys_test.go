@@ -50,7 +50,7 @@ func TestFirstStartMakesTheKeysOnce(t *testing.T) {
 		require.True(t, nkeys.IsValidPublicUserKey(u.PublicKey), u.ID)
 	}
 	if runtime.GOOS == "windows" {
-		return // Windows has no such file modes
+		return // Windows has no Unix file modes
 	}
 	for path, want := range map[string]fs.FileMode{"keys": 0o700, "keys/owner.nk": 0o600, "keys/agent-local.nk": 0o600} {
 		info, err := os.Stat(filepath.Join(dir, path))

@@ -12,7 +12,7 @@ import (
 type Permissions struct {
 	All         bool
 	Publish     []string
-	DenyPublish []string // wins over Publish
+	DenyPublish []string // subjects that are refused, even if Publish allows them
 	// Subscribe patterns must not end in "*": the server matches the ">" of a subscription
 	// as if it were one token, so "_INBOX.*" would allow a subscription to "_INBOX.>".
 	Subscribe []string
@@ -99,7 +99,7 @@ func worker(name string) Permissions {
 	return Permissions{
 		Publish: append(verbs(workerVerbs, name),
 			"$JS.API.CONSUMER.MSG.NEXT.permission_prompts."+name,
-			"_NOD.consumer_info."+name, // $JS.API.CONSUMER.INFO.permission_prompts.<name>
+			"_NOD.consumer_info."+name, // the mapped subject of $JS.API.CONSUMER.INFO.permission_prompts.<name>
 			"$JS.ACK.permission_prompts."+name+".*.*.*.*.*",
 			"$JS.ACK.*.*.permission_prompts."+name+".*.*.*.*.>"),
 		Subscribe: discovery("nod-connector-" + name),
@@ -160,7 +160,7 @@ func owner() Permissions {
 // imports from STORE that allow nothing else; see observeFields.
 func observer() Permissions {
 	return Permissions{
-		Publish:   []string{"_NOD.log_get", "_NOD.log_info"}, // MSG.GET and INFO of permission_log
+		Publish:   []string{"_NOD.log_get", "_NOD.log_info"}, // the mapped subjects of MSG.GET and INFO for permission_log
 		Subscribe: []string{"nod.v1.log.>"},
 	}
 }

@@ -22,7 +22,7 @@ import (
 // another, except through imports.
 type Account string
 
-// The accounts; the package comment says what each is for.
+// The accounts; the package comment describes the purpose of each.
 const (
 	Store   Account = "STORE"
 	Edge    Account = "EDGE"

@@ -63,7 +63,7 @@ func (c *acpCmd) Run(e *env) error {
 }
 
 func (c *acpCmd) options(e *env) acp.Options {
-	hostname, _ := os.Hostname() // for display only
+	hostname, _ := os.Hostname() // the host name is only shown to people
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username

@@ -13,7 +13,7 @@ import (
 )
 
 type allowCmd struct {
-	ID      string `arg:"" help:"The request's id, or the beginning of it."`
+	ID      string `arg:"" optional:"" help:"The request's id, or the beginning of it; without an id, the one that waits, which is shown first."`
 	Session string `placeholder:"S" help:"The request's session, if the id alone is not unique."`
 	Message string `short:"m" placeholder:"TEXT" help:"A message for the agent."`
 	Input   string `placeholder:"JSON" help:"Allow with this input instead; @FILE reads a file, - standard input."`
@@ -43,7 +43,7 @@ func (c *allowCmd) Run(e *env) error {
 		}
 		a.UpdatedInput = input
 	}
-	return e.answer(c.Session, c.ID, c.choose, a, answerStyle{json: c.JSON, sure: c.Yes})
+	return e.answer(c.Session, c.ID, c.choose, a, answerStyle{json: c.JSON, sure: c.Yes, only: isCall, confirm: "Allow it?"})
 }
 
 // draft returns an answer with the values of the flags; choose and env.answer add

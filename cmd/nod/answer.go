@@ -65,7 +65,8 @@ func rowOf(p schemas.Prompt) requestRow {
 
 type pendingCmd struct {
 	Session string `placeholder:"S" help:"Only requests of this session."`
-	JSON    bool   `name:"json" help:"Print a JSON array."`
+	IDs     bool   `name:"ids" xor:"form" help:"Print the ids alone, one on a line."`
+	JSON    bool   `name:"json" xor:"form" help:"Print a JSON array."`
 }
 
 func (c *pendingCmd) Run(e *env) error {
@@ -74,7 +75,7 @@ func (c *pendingCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	d.PageTimeout = callTimeout // a page is one call
+	d.PageTimeout = callTimeout // each page is one call, with the time limit of a call
 	prompts, err := d.Pending(e.ctx, schemas.Query{SessionID: c.Session})
 	if err != nil {
 		return err
@@ -91,6 +92,12 @@ func (c *pendingCmd) Run(e *env) error {
 		}
 		return e.printJSON(all)
 	}
+	if c.IDs {
+		for i := range prompts {
+			fmt.Fprintln(e.stdout, prompts[i].PendingID)
+		}
+		return nil
+	}
 	if len(prompts) == 0 {
 		fmt.Fprintln(e.stderr, "no request is pending")
 		return nil
@@ -100,9 +107,10 @@ func (c *pendingCmd) Run(e *env) error {
 }
 
 type showCmd struct {
-	ID      string `arg:"" help:"The request's id, or the beginning of it."`
+	ID      string `arg:"" optional:"" help:"The request's id, or the beginning of it; without an id, the one that waits."`
 	Session string `placeholder:"S" help:"The request's session, if the id alone is not unique."`
-	JSON    bool   `name:"json" help:"Print one JSON object."`
+	Exact   bool   `xor:"form" help:"Print the input exactly as the agent sent it."`
+	JSON    bool   `name:"json" xor:"form" help:"Print one JSON object."`
 }
 
 func (c *showCmd) Run(e *env) error {
@@ -111,29 +119,43 @@ func (c *showCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
-	p, page, err := d.Find(ctx, c.Session, c.ID)
+	p, page, err := e.find(ctx, d, c.Session, c.ID, nil)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		return e.printJSON(rowOf(p))
 	}
-	fmt.Fprint(e.stdout, people.Text(&p, page.Now, e.width()))
+	p.Request.CreatedAt = p.Request.CreatedAt.Local()
+	parts := people.Parts(&p, page.Now.Local())
+	if c.Exact {
+		parts = people.Exact(&p)
+	}
+	e.printParts(e.stdout, parts)
 	return nil
 }
 
 type answerCmd struct {
-	ID      string   `arg:"" help:"The question's id, or the beginning of it."`
-	Answer  []string `arg:"" help:"The number of an answer (see nod show), or your own words."`
+	ID      string   `arg:"" help:"The question's id, or the beginning of it. It may be left out if a single question waits."`
+	Answer  []string `arg:"" optional:"" help:"The number of an answer (see nod show), or your own words."`
 	Session string   `placeholder:"S" help:"The request's session, if the id alone is not unique."`
 	JSON    bool     `name:"json" help:"Print the decision as JSON."`
 }
 
 func (c *answerCmd) Run(e *env) error {
-	return e.answer(c.Session, c.ID, ofWords(strings.Join(c.Answer, " ")), schemas.Answer{}, answerStyle{json: c.JSON})
+	id, said := c.ID, c.Answer
+	if len(said) == 0 {
+		id, said = "", []string{c.ID}
+	}
+	return e.answer(c.Session, id, ofWords(strings.Join(said, " ")), schemas.Answer{}, answerStyle{
+		json: c.JSON, only: isQuestion, confirm: fmt.Sprintf("Answer %q?", strings.Join(said, " ")),
+	})
 }
 
-// choice sets the option of an answer to one that the prompt offers.
+func isQuestion(p *schemas.Prompt) bool { return p.Request.Kind == schemas.KindQuestion }
+func isCall(p *schemas.Prompt) bool     { return p.Request.Kind != schemas.KindQuestion }
+
+// choice sets the option of an answer to an option that the prompt offers.
 type choice func(*schemas.Prompt, *schemas.Answer) error
 
 // ofKind returns a choice of the prompt's option of this kind, such as allow once.
@@ -151,8 +173,8 @@ func ofKind(kind schemas.OptionKind) choice {
 	}
 }
 
-// ofWords returns a choice by what the user said: a number chooses the option with that
-// number, and any other text chooses the free-text option, with said as the text. The
+// ofWords returns the choice that the user's words make: a number chooses the option with
+// that number, and any other text chooses the free-text option, with said as the text. The
 // choice fails if the request is no question or has no such option.
 func ofWords(said string) choice {
 	return func(p *schemas.Prompt, a *schemas.Answer) error {
@@ -175,20 +197,22 @@ func ofWords(said string) choice {
 }
 
 type denyCmd struct {
-	ID      string `arg:"" help:"The request's id, or the beginning of it."`
+	ID      string `arg:"" optional:"" help:"The request's id, or the beginning of it; without an id, the one that waits."`
 	Session string `placeholder:"S" help:"The request's session, if the id alone is not unique."`
 	Message string `short:"m" placeholder:"TEXT" help:"Tell the agent why."`
 	JSON    bool   `name:"json" help:"Print the decision as JSON."`
 }
 
 func (c *denyCmd) Run(e *env) error {
-	return e.answer(c.Session, c.ID, ofKind(schemas.RejectOnce), schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON})
+	return e.answer(c.Session, c.ID, ofKind(schemas.RejectOnce), schemas.Answer{Message: c.Message}, answerStyle{json: c.JSON, only: isCall, confirm: "Deny it?"})
 }
 
 // answerStyle contains those flags of the answering commands that env.answer needs.
 type answerStyle struct {
-	json bool
-	sure bool // do not ask to confirm the rule of a lasting allow
+	json    bool
+	sure    bool                       // the user is not asked to confirm the rule of a lasting allow
+	only    func(*schemas.Prompt) bool // the requests that a command without an id is about
+	confirm string                     // the question to ask before a request is answered that the user did not name
 }
 
 // answer sends this user's answer and prints the decision: the new one, or the
@@ -199,12 +223,17 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 		return err
 	}
 	defer done()
-	p, page, err := d.Find(ctx, session, id)
+	p, page, err := e.find(ctx, d, session, id, style.only)
 	if err != nil {
 		return e.notRead(err, style.json)
 	}
 	if err := choose(&p, &a); err != nil {
 		return err
+	}
+	if id == "" {
+		if err := e.showFirst(&p, page.Now, style.confirm); err != nil {
+			return err
+		}
 	}
 	if a.Scope != "" && p.Decision == nil && !style.sure {
 		if err := e.confirm(&p, &a); err != nil {
@@ -214,6 +243,9 @@ func (e *env) answer(session, id string, choose choice, a schemas.Answer, style 
 	before := p.Decision
 	a.SessionID, a.PendingID, a.Digest, a.Waiters = p.SessionID, p.PendingID, p.Digest, p.Waiters
 	a.From = schemas.From{UserID: d.user}
+	p.Request.CreatedAt, page.Now = p.Request.CreatedAt.Local(), page.Now.Local()
+	ctx, cancel := e.soon() // the user may have taken long to confirm
+	defer cancel()
 	decision, err := d.Answer(ctx, a)
 	if err != nil {
 		return e.refused(err, page.Now, style.json)

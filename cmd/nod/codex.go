@@ -27,7 +27,7 @@ func (c *codexAppServerCmd) Run(e *env) error {
 	}
 	ctx, stop := hook.Lifetime(e.ctx, os.Stdout)
 	defer stop()
-	hostname, _ := os.Hostname() // for display only
+	hostname, _ := os.Hostname() // the host name is only shown to people
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username

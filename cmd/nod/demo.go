@@ -21,7 +21,8 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 		return nil, err
 	}
 	host := agent.NewHost(sys, conn, "local", e.log)
-	session, err := host.Join("demo", nil)
+	id := "demo-" + bus.NewID()[:8] // a new session at each start: an earlier denial must not answer
+	session, err := host.Join(id, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +32,7 @@ func runDemo(e *env, n *embed.Nod, sys *actors.System) (stop func(), err error) 
 	go func() {
 		defer close(done)
 		r := schemas.Request{
-			SessionID: "demo", PendingID: bus.NewID(), // to match the decision to this request
+			SessionID: id, PendingID: bus.NewID(), // the id by which the decision is matched to this request
 			Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
 			ActionType: schemas.ActionCommand, ActionDetails: []byte(`{"command":"rm -rf build","cwd":"/workspace"}`),
 			Reason: "clean rebuild", AgentName: "Demo agent", SessionLabel: "demo",

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +41,9 @@ func (c *freezeCmd) Run(e *env) error {
 	if err != nil {
 		return e.refused(err, time.Now(), false)
 	}
+	if !c.known(ctx, d) {
+		fmt.Fprintf(e.stderr, "nod: warning: %s has asked nothing in the last 24 hours: is the name right? The freeze is in force all the same\n", people.FreezeTarget(&b))
+	}
 	if c.JSON {
 		err = e.printJSON(frozen)
 	} else {
@@ -52,6 +57,21 @@ func (c *freezeCmd) Run(e *env) error {
 
 func (c *freezeTarget) request(user string) schemas.FreezeRequest {
 	return schemas.FreezeRequest{Agent: c.Agent, SessionID: c.Session, From: schemas.From{UserID: user}}
+}
+
+// known reports whether nod knows the target: a session by its record, an agent by its stored
+// requests. If nod cannot tell, known returns true.
+func (c *freezeTarget) known(ctx context.Context, d *desk) bool {
+	switch {
+	case c.Session != "":
+		_, err := d.Session(ctx, c.Session)
+		return !errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound})
+	case c.Agent == "":
+		return true
+	}
+	pending, err := d.Pending(ctx, schemas.Query{})
+	decided, err2 := d.History(ctx, "")
+	return err != nil || err2 != nil || slices.ContainsFunc(append(pending, decided...), func(p schemas.Prompt) bool { return p.Agent == c.Agent })
 }
 
 type thawCmd struct {
@@ -75,6 +95,9 @@ func (c *thawCmd) Run(e *env) error {
 	b := c.request(d.user)
 	b.CodeWord = c.Code
 	frozen, err := d.Thaw(ctx, b)
+	if errors.Is(err, &schemas.Error{Code: schemas.CodeNotFound}) {
+		return fmt.Errorf("nothing was thawed: no freeze of %s is in force", people.FreezeTarget(&b))
+	}
 	if err != nil {
 		return e.refused(err, time.Now(), false)
 	}

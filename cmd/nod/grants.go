@@ -71,7 +71,7 @@ func (c *revokeCmd) Run(e *env) error {
 	}
 	g, now := grants[0], time.Now()
 	before := people.DescribeStanding(&g, now)
-	if err := owner.Revoke(ctx, &g); err != nil { // also if g has ended: grants shared from g may still be in force
+	if err := owner.Revoke(ctx, &g); err != nil { // revoke g even if it has ended: grants shared from g may still be in force
 		return err
 	}
 	switch before.Undo {

@@ -20,7 +20,7 @@ import (
 // import, and the rules that it leaves out.
 type hostRules struct {
 	file    string
-	project string // the rules apply to this project alone; empty means to all
+	project string // the only project to which the rules apply; empty means all projects
 	rules   schemas.Permissions
 	left    []rules.NotImported
 }
@@ -217,8 +217,8 @@ func (e *env) showRules(agent string, r hostRules) {
 	}
 }
 
-// additions returns the members to set in settings.json to add the rules in more to s, the
-// settings that the file contains.
+// additions returns the members to set in settings.json, so that its settings, s, also
+// contain the rules in more.
 func additions(s *schemas.Settings, more schemas.Settings) (all []member) {
 	lists := func(at string, has, more schemas.Rules) {
 		for _, list := range []struct {

@@ -46,7 +46,7 @@ func (c *httpCmd) Run(e *env) error {
 		Listen: httpserve.Listen{Addr: c.Listen, PublicURL: c.PublicURL, TLSCert: c.HTTPCert, TLSKey: c.HTTPKey, BehindProxy: c.BehindProxy},
 		Log:    e.log,
 	}
-	options.Host, _ = os.Hostname() // shown to people; if unknown, allow rules for certain hosts do not apply
+	options.Host, _ = os.Hostname() // the host name is shown to people; if it is unknown, allow rules for certain hosts do not apply
 	if u, err := user.Current(); err == nil {
 		options.User = u.Username
 	}

@@ -97,7 +97,7 @@ func isStrict(host hook.Host, path string) bool {
 // by itself.
 func (c *installCmd) seesAll() bool {
 	switch c.Agent {
-	case hook.Gemini().Name, hook.Copilot().Name: // their only kind of hook sees all calls
+	case hook.Gemini().Name, hook.Copilot().Name: // these programs have only one kind of hook, which sees all calls
 		return true
 	case hook.ClaudeCode().Name, hook.Codex().Name:
 		return c.Strict
@@ -251,7 +251,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the host may lack the variable from which this process got the directory
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the host's environment may lack the variable from which this process got the data directory
 		o.Args = append(o.Args, "--data", dir)
 	}
 	if place.URL != "" {

@@ -40,7 +40,7 @@ type cli struct {
 	Data    string `placeholder:"DIR" type:"path" help:"Data directory (NOD_DATA)."`
 	Verbose bool   `short:"v" help:"Log more."`
 
-	Version versionFlag `help:"Print the version."`
+	VersionFlag versionFlag `name:"version" help:"Print the version."`
 
 	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine, terminal and web inbox."`
 	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
@@ -50,18 +50,25 @@ type cli struct {
 	Doctor    doctorCmd    `cmd:"" group:"run" help:"Check the whole installation, and say how to fix each problem."`
 	Uninstall uninstallCmd `cmd:"" group:"run" help:"Remove nod's hooks and service from this machine; its data stays."`
 
-	Ask     askCmd     `cmd:"" group:"ask" help:"Ask for permission and wait for the decision."`
-	Pending pendingCmd `cmd:"" group:"answer" help:"List the pending requests."`
-	Show    showCmd    `cmd:"" group:"answer" help:"Show one request in full."`
-	Inbox   inboxCmd   `cmd:"" group:"answer" help:"Show the pending requests live, and answer them by key."`
-	Allow   allowCmd   `cmd:"" group:"answer" help:"Allow a request."`
-	Deny    denyCmd    `cmd:"" group:"answer" help:"Deny a request."`
-	Answer  answerCmd  `cmd:"" group:"answer" help:"Answer a question."`
-	Freeze  freezeCmd  `cmd:"" group:"answer" help:"Deny all requests of agents, until nod thaw."`
-	Thaw    thawCmd    `cmd:"" group:"answer" help:"End a freeze."`
-	Grants  grantsCmd  `cmd:"" group:"answer" help:"List the standing answers: allows and denials that last beyond one call."`
-	Revoke  revokeCmd  `cmd:"" group:"answer" help:"End a standing answer: nod asks again."`
-	Login   loginCmd   `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`
+	Status     statusCmd     `cmd:"" group:"run" help:"Say whether nod runs and how many requests wait; --short is for status bars."`
+	Completion completionCmd `cmd:"" group:"run" help:"Print a script that completes nod's commands in bash, zsh or fish."`
+	Version    versionCmd    `cmd:"" group:"run" help:"Print the version."`
+	Help       helpCmd       `cmd:"" group:"run" help:"Explain a command, with examples."`
+
+	Ask      askCmd      `cmd:"" group:"ask" help:"Ask for permission and wait for the decision."`
+	Pending  pendingCmd  `cmd:"" group:"answer" help:"List the pending requests."`
+	Show     showCmd     `cmd:"" group:"answer" help:"Show one request in full."`
+	Inbox    inboxCmd    `cmd:"" group:"answer" help:"Show the pending requests live, and answer them by key."`
+	Allow    allowCmd    `cmd:"" group:"answer" help:"Allow a request."`
+	Deny     denyCmd     `cmd:"" group:"answer" help:"Deny a request."`
+	Answer   answerCmd   `cmd:"" group:"answer" help:"Answer a question."`
+	History  historyCmd  `cmd:"" group:"answer" help:"List the decisions of the last 24 hours."`
+	Sessions sessionsCmd `cmd:"" group:"answer" help:"List the sessions of agents, and how many requests of each wait."`
+	Freeze   freezeCmd   `cmd:"" group:"answer" help:"Deny all requests of agents, until nod thaw."`
+	Thaw     thawCmd     `cmd:"" group:"answer" help:"End a freeze."`
+	Grants   grantsCmd   `cmd:"" group:"answer" help:"List the standing answers: allows and denials that last beyond one call."`
+	Revoke   revokeCmd   `cmd:"" group:"answer" help:"End a standing answer: nod asks again."`
+	Login    loginCmd    `cmd:"" group:"answer" help:"Print a link that logs a browser in to the web inbox."`
 
 	Install installCmd `cmd:"" group:"agents" help:"Have an agent program, such as Claude Code, ask nod."`
 	Grant   grantCmd   `cmd:"" group:"agents" help:"Share a session's permissions with another session of the same agent."`
@@ -95,7 +102,7 @@ var groups = kong.ExplicitGroups([]kong.Group{
 
 // env is the environment of one command.
 type env struct {
-	ctx            context.Context // ends when the process gets a signal to stop
+	ctx            context.Context // the command's context, which ends when the process gets a signal to stop
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	place          bus.Place
@@ -117,16 +124,15 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var c cli
 	done := -1 // kong's exit code after it has printed help or the version; -1 otherwise
-	parser, err := kong.New(&c, kong.Name("nod"), groups,
-		kong.Description("An AI agent asks; a person nods."),
-		kong.Writers(stdout, stderr), kong.Exit(func(code int) { done = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Bind(&c))
+	parser, err := newParser(&c, stdout, stderr, func(code int) { done = code })
 	if err != nil {
 		return fail(stderr, err)
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help" && !slices.Contains(args, "--help"):
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	parsed, err := parser.Parse(args)
 	if done >= 0 {
@@ -159,6 +165,20 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	default:
 		return fail(e.stderr, err)
 	}
+}
+
+// newParser returns the parser of the command line. It calls exit after it has printed help or
+// the version.
+func newParser(c *cli, stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, error) {
+	parser, err := kong.New(c, kong.Name("nod"), groups,
+		kong.Description("An AI agent asks; a person nods."),
+		kong.Writers(stdout, stderr), kong.Exit(exit),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Bind(c))
+	if err == nil {
+		addExamples(parser.Model.Node)
+	}
+	return parser, err
 }
 
 // misuse adds to a parse error a hint at the right --help command.
@@ -218,6 +238,18 @@ func (e *env) warnOpen(open bool) {
 	if open {
 		fmt.Fprintln(e.stderr, "nod: warning: this NATS server asks for no credentials, so anyone on it can answer")
 	}
+}
+
+// helpCmd is the command help, which run turns into the flag --help of the command.
+type helpCmd struct {
+	Command []string `arg:"" optional:"" help:"The command to explain."`
+}
+
+type versionCmd struct{}
+
+func (versionCmd) Run(e *env) error {
+	fmt.Fprintln(e.stdout, "nod", version())
+	return nil
 }
 
 type versionFlag bool

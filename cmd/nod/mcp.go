@@ -34,12 +34,12 @@ func (c *mcpCmd) Run(e *env) error {
 	late := &lateNod{e: e, turn: make(chan struct{}, 1)}
 	defer late.close()
 	o := mcp.Options{Session: c.Session, Project: c.Project, InProject: c.InProject, Version: version(), Log: e.log}
-	o.Host, _ = os.Hostname() // for display only
+	o.Host, _ = os.Hostname() // the host name is only shown to people
 	if u, err := user.Current(); err == nil {
 		o.User = u.Username
 	}
 	if o.Project == "" && c.HTTP == "" {
-		o.Project, _ = os.Getwd() // if unknown, allow rules that depend on it do not apply
+		o.Project, _ = os.Getwd() // if the directory is unknown, allow rules that depend on it do not apply
 	}
 	server := mcp.New(late, o)
 	defer server.Stop()
@@ -82,8 +82,8 @@ const connectWithin = 5 * time.Second
 // succeeds: an agent program starts its MCP servers whether or not nod runs.
 type lateNod struct {
 	e      *env
-	turn   chan struct{} // a lock: full means locked; unlike a mutex, a channel lets the wait end with a context
-	client *nod.Client   // guarded by turn
+	turn   chan struct{} // a lock: a full channel means locked; unlike a mutex, a channel lets the wait end with a context
+	client *nod.Client   // the connection to nod; guarded by turn
 }
 
 // lock takes the turn, unless ctx ends before.

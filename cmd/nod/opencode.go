@@ -28,7 +28,7 @@ func (opencodeCmd) Help() string {
 // Run passes OpenCode's permission prompts on to nod until the process gets a signal
 // to stop.
 func (c *opencodeCmd) Run(e *env) error {
-	hostname, _ := os.Hostname() // for display only
+	hostname, _ := os.Hostname() // the host name is only shown to people
 	name := ""
 	if u, err := user.Current(); err == nil {
 		name = u.Username

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os/user"
 	"path/filepath"
+	"slices"
 
 	"github.com/nodbus/nod/actors/connector"
 	"github.com/nodbus/nod/bus"
@@ -68,6 +70,10 @@ func (c *settingsApplyCmd) Run(e *env) error {
 		return err
 	}
 	defer done()
+	before, err := owner.Settings(ctx)
+	if err != nil {
+		return err
+	}
 	state, err := owner.ApplySettings(ctx, data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
@@ -80,10 +86,29 @@ func (c *settingsApplyCmd) Run(e *env) error {
 		return fmt.Errorf("settings %d are stored, but these engines do not follow them yet: %v; see their logs", state.Revision, laggards)
 	}
 	fmt.Fprintf(e.stdout, "settings %d are in force on every engine\n", state.Revision)
+	e.warnApprovers(&before.Settings, &state.Settings)
 	if len(state.Settings.Identities()) == 0 {
 		fmt.Fprintln(e.stderr, "nod: warning: approvers.people is empty, so nobody may answer and every question is refused at once: add an approver")
 	}
 	return nil
+}
+
+// warnApprovers warns if the new settings take away this user's right to answer, or name a
+// connector that nod does not have.
+func (e *env) warnApprovers(before, after *schemas.Settings) {
+	u, err := user.Current()
+	answers := func(s *schemas.Settings) bool {
+		return slices.ContainsFunc(s.Identities(), func(id schemas.Identity) bool { return schemas.IsViewer(id.Connector) && id.UserID == u.Username })
+	}
+	if err == nil && answers(before) && !answers(after) {
+		fmt.Fprintf(e.stderr, "nod: warning: you (%s) may no longer answer in the terminal or on the web: no identity in approvers.people is {\"connector\": \"terminal\", \"user_id\": %q}\n", u.Username, u.Username)
+	}
+	known := append(embed.ChannelNames(), schemas.ConnectorTerminal, schemas.ConnectorWeb, "voice")
+	for _, id := range after.Identities() {
+		if meant := schemas.Nearest(id.Connector, known); meant != "" && meant != id.Connector {
+			fmt.Fprintf(e.stderr, "nod: warning: approvers.people names the connector %s, which nod does not have: did you mean %s?\n", id.Connector, meant)
+		}
+	}
 }
 
 type settingsShowCmd struct {

@@ -13,6 +13,7 @@ import (
 	"github.com/nodbus/nod/actors/engine"
 	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/embed"
 	"github.com/nodbus/nod/schemas"
 )
@@ -72,16 +73,24 @@ func (f rulesFlag) policyHere(e *env) (*policy.Policy, error) {
 		return nil, err
 	}
 	files := engine.ProjectFiles{Channels: embed.ChannelSettings()}
-	return files.Tighten(p, here().Cwd)
+	return files.Tighten(p, here().Cwd, here().Project)
 }
 
 // here returns a call without a tool, made by the agent "local" in the current directory on
 // this host.
 func here() policy.Call {
-	cwd, _ := os.Getwd()        // if unknown, allow rules that depend on it do not apply
-	home, _ := os.UserHomeDir() // if unknown, allow rules that depend on it do not apply
+	cwd, _ := os.Getwd()        // if the directory is unknown, allow rules that depend on it do not apply
+	home, _ := os.UserHomeDir() // if the home directory is unknown, allow rules that depend on it do not apply
 	host, _ := os.Hostname()
-	return policy.Call{Cwd: cwd, Project: cwd, Home: home, Host: host, Agent: "local"}
+	c := policy.Call{Cwd: cwd, Home: home, Host: host, Agent: "local"}
+	locate(&c)
+	return c
+}
+
+// locate sets the project of a call by its directory, as a hook does.
+func locate(c *policy.Call) {
+	c.Project = agents.ProjectOf(c.Cwd)
+	c.Tops = policy.ThisDisk{}.Tops(c.Project)
 }
 
 type policyCheckCmd struct{ rulesFlag }
@@ -92,7 +101,7 @@ func (c *policyCheckCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return p.CheckStream(e.stdin, e.stdout, here())
+	return p.CheckStream(e.stdin, e.stdout, here(), locate)
 }
 
 type policyExplainCmd struct {
@@ -134,7 +143,7 @@ func (c *policyTestCmd) Run(e *env) error {
 		return fmt.Errorf("read the cases: %w", err)
 	}
 	defer f.Close()
-	cases, failed, err := p.TestFile(f, here())
+	cases, failed, err := p.TestFile(f, here(), locate)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}

@@ -114,7 +114,7 @@ func (c *sessionSetCmd) permissions() (*schemas.PermissionsChange, error) {
 		if err != nil {
 			return nil, err
 		}
-		dir := strings.Join(dirs, "") // "" if the flag is empty; it removes the working directory
+		dir := strings.Join(dirs, "") // "" if the flag is empty: that removes the working directory
 		change.WorkingDir = &dir
 	}
 	for _, named := range []struct {

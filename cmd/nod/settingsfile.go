@@ -62,7 +62,7 @@ func (e *env) changeSettings(path string, change func(*schemas.Settings) ([]memb
 		return err
 	}
 	err = (&settingsApplyCmd{File: path}).Run(e)
-	if errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) { // refused because of a freeze
+	if errors.Is(err, &schemas.Error{Code: schemas.CodeForbidden}) { // nod has refused the settings because of a freeze
 		return errors.Join(err, replaceFile(path, before))
 	}
 	if errors.Is(err, bus.ErrNotRunning) {

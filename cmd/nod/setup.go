@@ -175,7 +175,7 @@ func (e *env) awaitNod(wait time.Duration) error {
 	deadline, tick := time.NewTimer(wait), time.NewTicker(runPoll)
 	defer deadline.Stop()
 	defer tick.Stop()
-	soon := time.NewTimer(5 * time.Second) // longer than a service needs to start
+	soon := time.NewTimer(5 * time.Second) // this is longer than a service needs to start
 	defer soon.Stop()
 	for {
 		if _, err = bus.ReadRun(place.DataDir); !errors.Is(err, bus.ErrNotRunning) {
@@ -224,7 +224,7 @@ func (e *env) agree(question string) bool {
 	return word == "y" || word == "yes"
 }
 
-// typed reads one word from the terminal; after a signal to stop it is empty.
+// typed reads one word from the terminal; after a signal to stop, the word is empty.
 func (e *env) typed(prompt string) string {
 	fmt.Fprint(e.stderr, prompt)
 	typed := make(chan string, 1)

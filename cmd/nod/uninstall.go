@@ -126,7 +126,7 @@ func removeEmpty(dir string, in installs.Install) error {
 	if json.Unmarshal(data, &holds) != nil {
 		return nil
 	}
-	delete(holds, "version") // nod wrote this when it made the file
+	delete(holds, "version") // nod wrote the version when it made the file
 	if len(holds) > 0 {
 		return nil
 	}
@@ -134,8 +134,8 @@ func removeEmpty(dir string, in installs.Install) error {
 		return fmt.Errorf("remove the empty %s: %w", in.Path, err)
 	}
 	parent := filepath.Dir(in.Path)
-	if os.Remove(parent) == nil { // fails if it has other entries
-		_ = os.Remove(filepath.Dir(parent)) // fails as well if it has other entries; for example .copilot, above .copilot/hooks
+	if os.Remove(parent) == nil { // Remove fails if the directory has other entries
+		_ = os.Remove(filepath.Dir(parent)) // fails as well if the directory above, such as .copilot above .copilot/hooks, has other entries
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -130,7 +131,7 @@ func (e *env) commandNotes() []string {
 	case e.place.DataDir != "":
 		notes = append(notes, "nod's other commands find it by --data or NOD_DATA")
 	}
-	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") { // started by go run
+	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") { // go run started this process
 		if _, err := exec.LookPath("nod"); err != nil {
 			notes = append(notes, "for nod type go run ./cmd/nod, until you go install ./cmd/nod")
 		}
@@ -191,10 +192,18 @@ func (s *screen) show(p schemas.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.Decision != nil {
+		p.Request.CreatedAt = p.Request.CreatedAt.Local()
 		fmt.Fprintf(s.stdout, "\n%s  %s\n", people.Outcome(p.Decision, &p), people.Summary(&p, 60))
 		return
 	}
-	fmt.Fprintf(s.stdout, "\n%s\n  nod allow %s · nod deny %s\n", people.Text(&p, time.Now(), s.width()), p.PendingID, p.PendingID)
+	fmt.Fprintln(s.stdout)
+	parts := people.Parts(&p, time.Now())
+	s.printParts(s.stdout, slices.DeleteFunc(parts, func(part people.Part) bool { return part.Group == people.Rest })) // nod show prints the rest
+	if isQuestion(&p) {
+		fmt.Fprintf(s.stdout, "\n  nod answer %s NUMBER, or your own words\n", p.PendingID)
+		return
+	}
+	fmt.Fprintf(s.stdout, "\n  nod allow %s · nod deny %s\n", p.PendingID, p.PendingID)
 }
 
 // readSettings reads the settings file at path. If path is empty, it reads

@@ -9,9 +9,9 @@ import (
 
 // AgentReply tells an agent the outcome of its request in words.
 type AgentReply struct {
-	Allowed bool   // true only if the decision is about this request and allows it
+	Allowed bool   // set only if the decision is about this request and allows it
 	IsError bool   // the request failed; a denial is no error
-	Text    string // never empty
+	Text    string // the words; never empty
 }
 
 // DescribeDecision returns decision d in words for the agent that sent r. A tool call that

@@ -26,7 +26,7 @@ func TestATokenIsMadeOnceForItsOwnerAlone(t *testing.T) {
 		require.Equal(t, tokens[0], tokens[i], "all who start at once have the same one")
 	}
 	require.GreaterOrEqual(t, len(tokens[0]), 16)
-	if runtime.GOOS != "windows" { // Windows has no such file modes
+	if runtime.GOOS != "windows" { // Windows has no Unix file modes
 		info, err := os.Stat(path)
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
@@ -51,7 +51,7 @@ func TestUnsafeTokensAreRefused(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(c.text), c.mode))
 		_, err := httpserve.Token(path)
 		if runtime.GOOS == "windows" && c.mode != 0o600 {
-			continue // Windows has no such file modes
+			continue // Windows has no Unix file modes
 		}
 		require.ErrorContains(t, err, c.says, name)
 		require.ErrorContains(t, err, path, name)

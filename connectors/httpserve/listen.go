@@ -30,7 +30,7 @@ type Listen struct {
 
 // Server holds names that errors mention: the server's own, and those of its settings.
 type Server struct {
-	Name      string // such as "the web inbox"
+	Name      string // the server's name, such as "the web inbox"
 	Flag      string // the flag that sets Listen.Addr
 	Default   string // an example for Listen.Addr
 	PublicURL string // the flag or setting that sets Listen.PublicURL
@@ -38,7 +38,7 @@ type Server struct {
 
 // Address describes how callers reach an open server.
 type Address struct {
-	URL    string // without a slash at its end
+	URL    string // the server's URL, without a slash at its end
 	Secure bool   // callers reach the server over TLS
 	Port   int
 	// Origins are the values of the Origin header that the server's own pages send.

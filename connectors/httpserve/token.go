@@ -46,7 +46,7 @@ func newToken(path string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make a token: %w", err)
 	}
-	tmp, err := os.CreateTemp(dir, ".new-*") // mode 0600
+	tmp, err := os.CreateTemp(dir, ".new-*") // CreateTemp makes the file with mode 0600
 	if err != nil {
 		return "", fmt.Errorf("make a token: %w", err)
 	}

@@ -40,7 +40,7 @@ func NewCode(taken func(code string) bool) string {
 		code := make([]byte, 0, CodeLength)
 		for len(code) < CodeLength {
 			var b [1]byte
-			rand.Read(b[:]) // never fails
+			rand.Read(b[:]) // Read never fails
 			if i := int(b[0] & 31); i < len(codeAlphabet) {
 				code = append(code, codeAlphabet[i])
 			}

@@ -72,7 +72,7 @@ func TestPick(t *testing.T) {
 	for _, c := range []struct {
 		said Utterance
 		open []string
-		want int // -1 if no request is picked
+		want int // the index of the picked request; -1 if no request is picked
 	}{
 		{yes, nil, -1}, {coded, nil, -1},
 		{yes, []string{"7F3K"}, 0}, {no, []string{"7F3K"}, 0},

@@ -21,7 +21,7 @@ const maxQuoted = 120
 
 // Outcome returns the line that replaces the choices of p after decision d. Only the line of
 // an allowed request reads as allowed. If a call ended otherwise at its host than d decided,
-// the line begins with that end. The line has the number of calls if there are several. If a
+// the line begins with that end. The time is given in the zone of the request's time. The line has the number of calls if there are several. If a
 // person allowed the request, the line also has the time from the request to the decision,
 // unless p lacks the time of the request.
 //
@@ -46,7 +46,7 @@ func Outcome(d *schemas.Decision, p *schemas.Prompt) string {
 	default:
 		return head
 	}
-	at := d.DecidedAt.UTC()
+	at := d.DecidedAt.In(asked.Location())
 	items := []string{head, callsText(p), RunText(p), by, clock(at, asked), channelName(d.By.Connector)}
 	if took := at.Sub(asked); d.Outcome == schemas.Allowed && d.By.Kind == schemas.ByHuman && !asked.IsZero() && took >= 0 {
 		items = append(items, "after "+shortDuration(took))
@@ -189,16 +189,18 @@ func quoted(message string) string {
 
 func join(items []string) string { return strings.Join(lines(items...), " · ") }
 
-// clock formats the time of day. It adds the date if at and asked are on different days.
-func clock(at, asked time.Time) string {
-	if asked.IsZero() || sameDay(at, asked) {
-		return at.Format("15:04 UTC")
+// clock formats the time of day in the zone of at. It adds the date if at and other are on
+// different days.
+func clock(at, other time.Time) string {
+	if other.IsZero() || sameDay(at, other) {
+		return at.Format("15:04 MST")
 	}
-	return at.Format("2 Jan 15:04 UTC")
+	return at.Format("2 Jan 15:04 MST")
 }
 
+// sameDay reports whether a and b are on the same day in the zone of a.
 func sameDay(a, b time.Time) bool {
-	return a.UTC().Truncate(24 * time.Hour).Equal(b.UTC().Truncate(24 * time.Hour))
+	return a.Format(time.DateOnly) == b.In(a.Location()).Format(time.DateOnly)
 }
 
 var channels = map[string]struct{ name, where string }{
@@ -294,11 +296,13 @@ func describeEnd(d *schemas.Decision, now time.Time) string {
 
 // atTime returns a time as " at 14:20", with the date if at is on another day than now.
 func atTime(at, now time.Time) string {
+	zero := at.IsZero()
+	at = at.In(now.Location())
 	switch {
-	case at.IsZero():
+	case zero:
 		return ""
 	case sameDay(at, now):
-		return at.UTC().Format(" at 15:04")
+		return at.Format(" at 15:04")
 	}
-	return at.UTC().Format(" on 2 Jan at 15:04")
+	return at.Format(" on 2 Jan at 15:04")
 }

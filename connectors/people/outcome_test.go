@@ -157,7 +157,8 @@ func TestAlreadyDecided(t *testing.T) {
 }
 
 func TestShortDuration(t *testing.T) {
-	assert.Equal(t, "6 d", shortDuration(7*24*time.Hour-time.Second))
+	assert.Equal(t, "7 d", shortDuration(7*24*time.Hour-time.Second))
+	assert.Equal(t, "6 d", shortDuration(7*24*time.Hour-2*time.Hour))
 	assert.Equal(t, "90 s", shortDuration(90*time.Second))
 }
 

@@ -7,55 +7,109 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nodbus/nod/connectors/people/payload"
 	"github.com/nodbus/nod/schemas"
 )
 
 // Part is one piece of a prompt's full text. A channel shows all parts, in order.
 type Part struct {
 	// Label is nod's own word for the part. If Field is set, Label is instead the name of
-	// a field of the tool's input, which the agent chose.
+	// a field of the tool's input, which the agent chose. A quotation may have no label.
 	Label string
 	Field bool
 	// Quote means that Lines holds a complete text of the agent. The channel marks each of
 	// these lines as a quotation, so that no line can pass for nod's own words.
 	Quote bool
-	// Lines holds text that Line or Lines has sanitised. If Quote is not set, each line is
-	// either a single value, or nod's own words, which a text of the agent may follow.
+	// Caption means that Label is the one line below the payload: agent, place, session and
+	// risk. It begins with captionMark, so that no agent's name can pass for nod's own words.
+	Caption bool
+	// Lines holds text that is safe to show. If Quote is not set, each line is either a single
+	// value, or nod's own words, which a text of the agent may follow.
 	Lines []string
+	// Spans holds the styles of each line, with offsets in bytes; nil if no line has any.
+	Spans [][]payload.Span
+	Group Group
 }
 
-// Parts returns everything that a person must see of p, in reading order: the request,
-// the agent and its requested action, the risk with its reasons, the exact payload, the
-// directory and host, the agent's reason, the deadline and its effect, and the possible
-// answers. now is the broker's time. For a decided prompt, the outcome replaces the
-// deadline and the answers.
+// Group tells how much of a prompt a person must see.
+type Group int
+
+// The groups, in reading order.
+const (
+	Essential Group = iota // the payload or the question with its answers, the caption, the number of calls: Allow counts only after all of it was in view
+	About                  // the agent's reason, the directory, the deadline, the answers
+	Rest                   // ids and names, which a channel may fold
+)
+
+const captionMark = "— "
+
+// Parts returns a prompt in reading order: what would happen, in the payload's own form; the
+// caption, with the agent and the risk; then the agent's reason, the directory, the deadline
+// and the answers; and last the ids and names. now is the broker's time; times of day are
+// given in its zone. For a decided prompt, the outcome replaces the deadline and the answers.
 func Parts(p *schemas.Prompt, now time.Time) []Part {
-	details, cwd := inputOf(&p.Request)
-	parts := []Part{
-		{Label: "Request", Lines: lines(Line(p.PendingID), labelled("task", p.Request.TaskID))},
-		{Label: "Session", Lines: lines(Line(p.SessionID), foregroundNote(p), labelled("labelled", p.Request.SessionLabel))},
-		{Label: "Agent", Lines: lines(Line(p.Agent), labelled("calls itself", p.Request.AgentName))},
-		{Label: "Wants", Lines: lines(wants(&p.Request), labelled("tool", p.Request.ToolName), labelled("titled", p.Request.Title))},
-		{Label: "Risk", Lines: risk(p)},
+	essential, cwd := actionParts(&p.Request)
+	var rest []Part
+	if p.Request.Kind == schemas.KindQuestion { // an answer grants nothing, so only the question itself is essential
+		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
+		if first >= 0 {
+			essential, rest = essential[:first:first], essential[first:]
+		}
+		if p.Decision == nil {
+			essential = append(essential, Part{Label: "Answers", Lines: answers(&p.Request)})
+		}
 	}
-	parts = append(parts, callsPart(p)...)
 	if tags := requestedPermissions(p); len(tags) > 0 {
-		parts = append(parts, Part{Label: "Permissions", Quote: true, Lines: tags})
+		essential = slices.Insert(essential, 0, Part{Label: "Permissions", Quote: true, Lines: tags})
 	}
-	parts = append(parts, details...)
-	if cwd != "" || p.Request.Kind == schemas.KindToolCall {
-		parts = append(parts, Part{Label: "Directory", Lines: lines(orElse(Line(cwd), "(not said)"), labelled("project", p.Request.Project))})
+	essential = append(essential, caption(p, cwd))
+	essential = append(essential, callsPart(p)...)
+	return slices.Concat(essential, inGroup(About, aboutParts(p, cwd, now)), inGroup(Rest, append(rest, restParts(p)...)))
+}
+
+func inGroup(g Group, parts []Part) []Part {
+	for i := range parts {
+		parts[i].Group = g
 	}
-	parts = append(parts, Part{Label: "Host", Lines: lines(orElse(Line(p.Request.Host), "(not said)"), labelled("user", p.Request.User))})
+	return parts
+}
+
+func aboutParts(p *schemas.Prompt, cwd string, now time.Time) (parts []Part) {
+	if p.Decision != nil {
+		parts = append(parts, Part{Label: "Outcome", Lines: lines(Outcome(p.Decision, p), UndoHint(p.Decision))})
+	}
 	if p.Request.Reason != "" {
-		parts = append(parts, Part{Label: "Reason, in the agent's own words", Quote: true, Lines: Lines(p.Request.Reason)})
+		reason, spans := quotation(p.Request.Reason, nil)
+		parts = append(parts, Part{Label: "Reason, in the agent's own words", Quote: true, Lines: reason, Spans: spans})
+	}
+	if cwd != "" || p.Request.Kind == schemas.KindToolCall {
+		project := p.Request.Project
+		if project == cwd {
+			project = ""
+		}
+		parts = append(parts, Part{Label: "Directory", Lines: lines(orElse(Line(cwd), "(not said)"), labelled("project", project))})
 	}
 	if p.Decision != nil {
-		return append(parts, Part{Label: "Outcome", Lines: lines(Outcome(p.Decision, p), UndoHint(p.Decision))})
+		return parts
 	}
-	return append(parts,
-		Part{Label: "Expires", Lines: append(expiry(p, now), waiterNote(p)...)},
-		Part{Label: "Answers", Lines: slices.Concat(answers(&p.Request), standingRules(p), allowRequirements(p))})
+	parts = append(parts, Part{Label: "Expires", Lines: append(expiry(p, now), waiterNote(p)...)})
+	if p.Request.Kind == schemas.KindQuestion {
+		return parts
+	}
+	return append(parts, Part{Label: "Answers", Lines: slices.Concat(answers(&p.Request), standingRules(p), allowRequirements(p))})
+}
+
+// restParts returns the ids and names. The request and its session come last, so that in a
+// message the last lines that begin with these words are nod's own.
+func restParts(p *schemas.Prompt) []Part {
+	r := &p.Request
+	return []Part{
+		{Label: "Agent", Lines: lines(Line(p.Agent), labelled("calls itself", r.AgentName))},
+		{Label: "Wants", Lines: lines(wants(r), labelled("tool", r.ToolName), labelled("titled", r.Title))},
+		{Label: "Host", Lines: lines(orElse(Line(r.Host), "(not said)"), labelled("user", r.User))},
+		{Label: "Session", Lines: lines(Line(p.SessionID), foregroundNote(p), labelled("labelled", r.SessionLabel))},
+		{Label: "Request", Lines: lines(Line(p.PendingID), labelled("task", r.TaskID))},
+	}
 }
 
 // Brief returns a short form of p, for a channel on which the full text does not fit. It
@@ -64,23 +118,25 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 // must not offer to allow. For a decided prompt, the outcome replaces the deadline.
 func Brief(p *schemas.Prompt, now time.Time) []Part {
 	const width = 100
-	parts := []Part{
-		{Label: "Request", Lines: lines(Line(p.PendingID))},
-		{Label: "Session", Lines: lines(Line(p.SessionID))},
-		{Label: "Agent", Lines: lines(Line(p.Agent), cut(labelled("calls itself", p.Request.AgentName), width))},
-		{Label: "Wants", Lines: lines(wants(&p.Request), cut(labelled("tool", p.Request.ToolName), width))},
-		{Label: "Risk", Lines: lines(riskWord(p.Risk))},
-	}
-	parts = append(append(parts, callsPart(p)...), Part{Label: "Begins", Lines: lines(Summary(p, width))})
+	_, cwd := actionParts(&p.Request)
+	parts := []Part{{Label: "Begins", Lines: lines(Summary(p, width))}, caption(p, cwd)}
+	parts = append(parts, callsPart(p)...)
 	read := "read it with: nod show " + Line(p.PendingID)
 	if p.Decision != nil {
-		return append(parts,
-			Part{Label: "In full", Lines: lines("it does not fit here", read)},
-			Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p)}})
+		parts = append(parts,
+			Part{Label: "Outcome", Lines: []string{Outcome(p.Decision, p)}},
+			Part{Label: "In full", Lines: lines("it does not fit here", read)})
+	} else {
+		parts = append(parts,
+			Part{Label: "In full", Lines: lines("it does not fit here, so it cannot be allowed here", read)},
+			Part{Label: "Expires", Lines: append(expiry(p, now), waiterNote(p)...)})
 	}
-	return append(parts,
-		Part{Label: "Expires", Lines: append(expiry(p, now), waiterNote(p)...)},
-		Part{Label: "In full", Lines: lines("it does not fit here, so it cannot be allowed here", read)})
+	return append(parts, inGroup(Rest, []Part{
+		{Label: "Agent", Lines: lines(Line(p.Agent))},
+		{Label: "Wants", Lines: lines(wants(&p.Request), cut(labelled("tool", p.Request.ToolName), width))},
+		{Label: "Session", Lines: lines(Line(p.SessionID))},
+		{Label: "Request", Lines: lines(Line(p.PendingID))},
+	})...)
 }
 
 func lines(all ...string) []string {
@@ -131,14 +187,6 @@ func wants(r *schemas.Request) string {
 	return "to use a tool"
 }
 
-func risk(p *schemas.Prompt) []string {
-	all := []string{riskWord(p.Risk)}
-	for _, reason := range p.Reasons {
-		all = append(all, "because: "+Line(reason))
-	}
-	return all
-}
-
 // riskWord returns the risk as a word. A risk that this version does not know is never
 // shown as low.
 func riskWord(r schemas.Risk) string {
@@ -158,13 +206,13 @@ func expiry(p *schemas.Prompt, now time.Time) []string {
 		then = "unanswered, the agent is told that nobody answered"
 	}
 	if p.Deadline.IsZero() {
-		return []string{"(not said)", then}
+		return []string{"(not said); " + then}
 	}
-	at := p.Deadline.UTC().Format("2006-01-02 15:04:05 UTC")
+	at := clock(p.Deadline.In(now.Location()), now)
 	if left := p.Deadline.Sub(now); left > 0 {
-		return []string{at + ", in " + schemas.FormatRoughly(left), then}
+		return []string{"in " + schemas.FormatRoughly(left) + ", " + at + "; " + then}
 	}
-	return []string{at + ", which has passed", then}
+	return []string{at + ", which has passed; " + then}
 }
 
 // waiterNote returns a warning if perhaps no call waits for the answer any more.
@@ -236,7 +284,7 @@ func answers(r *schemas.Request) []string {
 	}
 	for i, o := range options {
 		what := orElse(OptionWords(r, o), "of a kind that nod does not know, allows nothing")
-		if o.Kind.Remembered() { // a button too narrow for the option's name shows this number instead
+		if o.Kind.Remembered() { // a button that is too narrow for the option's name shows the option's number instead
 			what += fmt.Sprintf(", %d", i+1)
 		}
 		all = append(all, fmt.Sprintf("%s: %s", what, Line(o.Name)))
@@ -247,11 +295,11 @@ func answers(r *schemas.Request) []string {
 	return all
 }
 
-// standingRules returns a line for each rule that a lasting allow can store. The line has
+// standingRules returns a line for each rule that a lasting allow can store. Each line has
 // the number by which a person chooses the rule.
 func standingRules(p *schemas.Prompt) []string {
 	if p.Request.Kind == schemas.KindPermission {
-		return nil // no rule to list: every allow of a permission lasts
+		return nil // there is no rule to list, because every allow of a permission lasts
 	}
 	var all []string
 	for i := range p.Remember {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/nodbus/nod/connectors/people/payload"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -20,36 +21,32 @@ type field struct {
 
 // mainFields lists the fields that hold the action itself. They are shown before the other
 // fields, which may only explain the action.
-var mainFields = []string{"command", "file_path", "notebook_path", "path", "url"}
+var mainFields = []string{"command", "cmd", "file_path", "filePath", "absolute_path", "notebook_path", "path", "url"}
 
-// inputOf returns the action details of a request in full, as parts. If the field cwd, the
-// working directory, is a non-empty string, it is returned as cwd instead.
-func inputOf(r *schemas.Request) (parts []Part, cwd string) {
-	raw := bytes.TrimSpace(r.ActionDetails)
-	fields, err := fieldsOf(raw)
-	if err != nil {
-		return []Part{{Label: "Input, as sent (" + err.Error() + ")", Quote: true, Lines: jsonLines(raw)}}, ""
-	}
-	rest := fields[:0]
-	for _, f := range fields {
-		if text, ok := textOf(f.raw); ok && f.name == "cwd" && text != "" {
-			cwd = text
-			continue
+// Exact returns the input of a request as the agent sent it: each field with all its bytes,
+// line breaks and blanks marked, and then the JSON itself. A person who doubts the other form
+// reads this one.
+func Exact(p *schemas.Prompt) []Part {
+	raw := bytes.TrimSpace(p.Request.ActionDetails)
+	var parts []Part
+	if fields, err := fieldsOf(raw); err == nil && len(fields) > 0 {
+		parts = append(parts, Part{Label: "Input, exactly"})
+		for _, f := range fields {
+			parts = append(parts, exactField(f))
 		}
-		rest = append(rest, f)
 	}
-	if len(rest) == 0 {
-		if r.Kind != schemas.KindToolCall {
-			return nil, cwd
-		}
-		return []Part{{Label: "Input", Lines: []string{"(none)"}}}, cwd
+	return append(parts, Part{Label: "As sent", Quote: true, Lines: Lines(string(p.Request.ActionDetails))})
+}
+
+func exactField(f field) Part {
+	part := Part{Label: fieldName(f.name), Field: true, Quote: true}
+	if text, ok := textOf(f.raw); ok {
+		part.Lines = Lines(text)
+	} else {
+		part.Label += " (JSON)"
+		part.Lines = Lines(string(f.raw))
 	}
-	slices.SortStableFunc(rest, func(a, b field) int { return order(a.name) - order(b.name) })
-	parts = []Part{{Label: "Input, exactly"}}
-	for _, f := range rest {
-		parts = append(parts, fieldPart(f))
-	}
-	return parts, cwd
+	return part
 }
 
 func order(name string) int {
@@ -65,15 +62,27 @@ func fieldPart(f field) Part {
 	switch {
 	case ok && text == "":
 		part.Lines = []string{"(empty)"}
+	case ok && isShort(text):
+		part.Lines = []string{"“" + Line(text) + "”"}
 	case ok:
-		part.Quote, part.Lines = true, Lines(text)
+		part.Quote = true
+		part.Lines, part.Spans = quotation(text, nil)
 	case bytes.IndexByte([]byte(`{["`), f.raw[0]) < 0 && len(f.raw) <= 40:
 		part.Lines = []string{Line(string(f.raw))} // a number, true, false or null
 	default:
 		part.Label += " (JSON)"
-		part.Quote, part.Lines = true, jsonLines(f.raw)
+		part.Quote = true
+		part.Lines, part.Spans = jsonLines(f.raw)
 	}
 	return part
+}
+
+// maxShort is the width, in columns, of the longest text that is shown beside its field's
+// name.
+const maxShort = 50
+
+func isShort(text string) bool {
+	return !strings.ContainsAny(text, "\n“”") && Cells(Line(text)) <= maxShort
 }
 
 // fieldsOf splits a JSON object into its fields, in their order. If the fields would not show
@@ -140,18 +149,19 @@ const maxIndented = 10
 
 // jsonLines formats JSON with one value on a line, every value as it was sent. JSON that
 // is invalid or nested deeper than maxIndented is not formatted.
-func jsonLines(raw json.RawMessage) []string {
+func jsonLines(raw json.RawMessage) (all []string, spans [][]payload.Span) {
 	var buf bytes.Buffer
 	if depth(raw) > maxIndented || json.Indent(&buf, raw, "", "  ") != nil {
-		return Lines(string(raw))
+		return quotation(string(raw), nil)
 	}
 	// Every line break in buf comes from json.Indent, because a line break inside a JSON
 	// string is written \n.
-	var all []string
 	for line := range strings.Lines(buf.String()) {
-		all = append(all, Line(strings.TrimSuffix(line, "\n")))
+		line = strings.TrimSuffix(line, "\n")
+		text, styles := styledLine(line, payload.JSON(line))
+		all, spans = append(all, text), append(spans, styles)
 	}
-	return all
+	return all, spans
 }
 
 // depth returns the nesting depth of raw. Brackets inside strings do not count.

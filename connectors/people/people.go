@@ -39,13 +39,16 @@ type Carrier interface {
 	// Run acknowledges an answer to the channel only after desk has stored it or refused
 	// it for good. The same answer may therefore reach desk twice, which is harmless.
 	// Once the request is decided, Run removes the choices from the message that was
-	// answered. It must not leave this to Settle, because the worker may have stopped
-	// before it stored the message's Ref.
+	// answered. It must not leave this to Settle, whose turn may come much later.
 	Run(ctx context.Context, desk Desk) error
 
 	// Prompt sends p to p.Recipient and returns the message's handle once the channel has
 	// confirmed the message. After an error the message may have been sent nevertheless,
 	// unless the error is an *Error with After, Permanent or Unreachable.
+	//
+	// If the Carrier is a Reviser, the message offers no choices: the worker stores its
+	// Ref and then calls Revise, which adds them. If a channel shows p in several
+	// messages, it sends all of them before it returns the last one's Ref.
 	//
 	// If p.Repeat is set, an earlier message about p may exist, and the new message must
 	// say so. If p has a Decision, the earlier message cannot be edited; the new message
@@ -60,12 +63,15 @@ type Carrier interface {
 	Settle(ctx context.Context, ref Ref, p schemas.Prompt) error
 }
 
-// Reviser is a Carrier that can update the message of a pending request, for example when
-// its agent stops waiting for the answer or starts to wait again.
+// Reviser is a Carrier that can edit the message of a pending request. Its Prompt sends a
+// message without choices, and Revise adds the choices once the message's Ref is stored. So a
+// worker that dies in between leaves no live choices in a message that no worker can find.
+// Every Carrier whose channel can edit messages must be a Reviser.
 type Reviser interface {
-	// Revise updates the message at ref to show p, which is still pending. It keeps the
-	// choices and the notice of p.Repeat. It returns no error if the message has been
-	// deleted or can no longer be edited.
+	// Revise updates the message at ref to show p, which is still pending, with its choices
+	// and the notice of p.Repeat. The worker calls it after each Prompt, and when p changes,
+	// for example because its agent stops waiting for the answer. If the message has been
+	// deleted or can no longer be edited, the error has Permanent set.
 	Revise(ctx context.Context, ref Ref, p schemas.Prompt) error
 }
 

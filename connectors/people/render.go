@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nodbus/nod/connectors/people/payload"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -17,6 +18,24 @@ const (
 	minWidth   = 40
 )
 
+// Row is one row of a layout, with the styles of its pieces.
+type Row struct {
+	Text  string
+	Spans []payload.Span
+	Group Group
+}
+
+// Paint returns the row with each styled piece passed through f.
+func (r Row) Paint(f func(payload.Style, string) string) string {
+	var b strings.Builder
+	at := 0
+	for _, s := range r.Spans {
+		b.WriteString(r.Text[at:s.From] + f(s.Style, r.Text[s.From:s.To]))
+		at = s.To
+	}
+	return b.String() + r.Text[at:]
+}
+
 // Text returns all Parts of p, laid out for a plain terminal of width columns. If width
 // is 0, no line is broken; this suits files, and channels that break lines themselves.
 // now is the broker's time.
@@ -27,43 +46,94 @@ func Text(p *schemas.Prompt, now time.Time, width int) string {
 // Layout lays parts out for a plain terminal of width columns, or of minWidth columns if
 // width is less. If width is 0, no line is broken. Each line ends in a line break.
 func Layout(parts []Part, width int) string {
-	if width > 0 {
-		width = max(width, minWidth)
-	}
 	var b strings.Builder
-	for i, part := range parts {
-		quoted := part.Quote || part.Field || len(part.Lines) == 0
-		if i > 0 && !part.Field && (quoted || parts[i-1].Quote || parts[i-1].Field) {
-			b.WriteByte('\n')
-		}
-		part.write(&b, width)
+	for _, row := range Rows(parts, width) {
+		b.WriteString(row.Text + "\n")
 	}
 	return b.String()
 }
 
-func (p Part) write(b *strings.Builder, width int) {
+// Rows lays parts out as Layout does, and returns the rows with their styles.
+func Rows(parts []Part, width int) []Row {
+	if width > 0 {
+		width = max(width, minWidth)
+	}
+	var l layout
+	for i, part := range parts {
+		apart := part.Quote && part.Label != "" || part.Field || len(part.Lines) == 0 && !part.Caption
+		if i > 0 && !part.Field && !part.Caption && (apart || part.Group != parts[i-1].Group || parts[i-1].Quote || parts[i-1].Field) {
+			l.add("", nil, parts[i-1].Group)
+		}
+		l.part(part, width)
+	}
+	return l.rows
+}
+
+type layout struct{ rows []Row }
+
+func (l *layout) add(text string, spans []payload.Span, g Group) {
+	l.rows = append(l.rows, Row{text, spans, g})
+}
+
+func (l *layout) part(p Part, width int) {
 	indent := ""
 	if p.Field {
 		indent = "  "
 	}
 	switch {
 	case p.Quote:
-		writeRows(b, indent, indent+brokenBar, wrap(p.Label, room(width, indent+brokenBar), true))
-		for _, line := range p.Lines {
-			writeRows(b, indent+bar, indent+brokenBar, wrap(line, room(width, indent+bar), false))
+		if p.Label != "" {
+			l.line(p, indent, indent+brokenBar, p.Label, nil, room(width, indent+brokenBar), true)
+		}
+		for i, line := range p.Lines {
+			l.line(p, indent+bar, indent+brokenBar, line, p.spans(i), room(width, indent+bar), false)
 		}
 	case p.Field:
-		line := p.Label + ": " + strings.Join(p.Lines, "")
-		writeRows(b, indent, indent+brokenBar, wrap(line, room(width, indent+brokenBar), true))
+		l.line(p, indent, indent+brokenBar, p.Label+": "+strings.Join(p.Lines, ""), nil, room(width, indent+brokenBar), true)
+	case p.Caption:
+		l.line(p, "", brokenBar, p.Label, p.spans(0), room(width, brokenBar), true)
 	case len(p.Lines) == 0:
-		b.WriteString(p.Label + "\n")
+		l.add(p.Label, nil, p.Group)
 	default:
-		first := pad(p.Label, labelWidth)
-		for _, line := range p.Lines {
-			writeRows(b, first, pad("", labelWidth-2)+brokenBar, wrap(line, room(width, first), true))
+		first := pad(p.Label, labelWidth-1) + " "
+		for i, line := range p.Lines {
+			l.line(p, first, pad("", labelWidth-2)+brokenBar, line, p.spans(i), room(width, first), true)
 			first = pad("", labelWidth)
 		}
 	}
+}
+
+// spans returns the styles of the line with this index.
+func (p Part) spans(i int) []payload.Span {
+	if i < len(p.Spans) {
+		return p.Spans[i]
+	}
+	return nil
+}
+
+// line adds one line of a part, broken into rows of at most width columns after their prefix:
+// first for the first row, next for the others.
+func (l *layout) line(p Part, first, next, text string, spans []payload.Span, width int, words bool) {
+	at := 0
+	for i, row := range wrap(text, width, words) {
+		prefix := first
+		if i > 0 {
+			prefix = next
+		}
+		l.add(prefix+row, within(spans, at, at+len(row), len(prefix)), p.Group)
+		at += len(row)
+	}
+}
+
+// within returns the pieces of spans in a text's bytes from..to, as spans of a row in which
+// these bytes start at shift.
+func within(spans []payload.Span, from, to, shift int) (all []payload.Span) {
+	for _, s := range spans {
+		if a, b := max(s.From, from), min(s.To, to); a < b {
+			all = append(all, payload.Span{From: a - from + shift, To: b - from + shift, Style: s.Style})
+		}
+	}
+	return all
 }
 
 // room returns the number of columns that prefix leaves free. 0 means no limit.
@@ -72,15 +142,4 @@ func room(width int, prefix string) int {
 		return 0
 	}
 	return width - Cells(prefix)
-}
-
-// writeRows writes the rows. The string first is the prefix of the first row, next that of the
-// others.
-func writeRows(b *strings.Builder, first, next string, rows []string) {
-	for i, row := range rows {
-		if i > 0 {
-			first = next
-		}
-		b.WriteString(first + row + "\n")
-	}
 }

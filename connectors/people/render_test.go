@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/connectors/people/payload"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -36,6 +37,11 @@ func TestTextGolden(t *testing.T) {
 	for name, p := range map[string]*schemas.Prompt{
 		"command.txt": runs("rm -rf ."), "edit.txt": edit(), "tool.txt": tool(), "hostile.txt": hostile(),
 		"permission.txt": permission(), "question.txt": question(), "decided.txt": ended,
+		"fetch.txt": asks("WebFetch", schemas.ActionNetwork, `{"url":"https://github.com@files.example/x","prompt":"Summarise"}`),
+		"write.txt": asks("Write", schemas.ActionFileWrite, `{"file_path":"/workspace/a.txt","content":"one\ntwo\n"}`),
+		"multiedit.txt": asks("MultiEdit", schemas.ActionFileWrite, `{"file_path":"/workspace/a.go","edits":[`+
+			`{"old_string":"x := 1","new_string":"x := 2"},{"old_string":"a","new_string":"","replace_all":true}]}`),
+		"patch.txt": asks("apply_patch", schemas.ActionFileWrite, `{"input":"*** Begin Patch\n*** Update File: a.go\n@@\n-a\n+b\n*** End Patch"}`),
 		"calls.txt": waits(3, runs("rm -rf .")), "remembered.txt": remembered(),
 		"malformed.txt": asks("Bash", schemas.ActionCommand, `{"command":"ls","command":"rm -rf /"}`),
 	} {
@@ -62,8 +68,8 @@ func remembered() *schemas.Prompt {
 
 // ownRow matches a row that starts with nod's own words, or with the bar that marks a text
 // of the agent.
-var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Risk|Calls|Directory|Host|Expires|Answers) {3,}\S|` +
-	`Permissions$|Input, exactly$|Input +\(none\)$|Input, as sent \([a-z' ]+\)$|Reason, in the agent's own words$|│ |  │ |  ┆ |┆ | {10}┆ | {12}[a-z (]|  \S|$)`)
+var ownRow = regexp.MustCompile(`^((Request|Session|Agent|Wants|Calls|Directory|Host|Expires|Answers) {3,}\S|` +
+	`— .+|(?:Call|Fetch|Read|Write|Edit)[0-9+− /a-z]* \S|Patch[0-9+− ]*$|(?:ba|z)?sh -l?c$|Permissions$|Input +\(none\)$|Input, as sent \([a-z' ]+\)$|Reason, in the agent's own words$|│ |  │ |  ┆ |┆ | {10}┆ | {12}[a-z (]|  \S|$)`)
 
 func FuzzText(f *testing.F) {
 	for _, p := range []*schemas.Prompt{hostile(), runs("rm -rf ."), edit()} {
@@ -104,23 +110,39 @@ func TestPayloadIsWholeAtAnyWidth(t *testing.T) {
 	}
 	for _, command := range commands {
 		for _, width := range []int{0, 40, 41, 80, 200} {
-			_, rest, found := strings.Cut(Text(runs(command), now, width), "  command\n")
-			require.True(t, found)
-			payload, _, found := strings.Cut(rest, "\nDirectory")
+			rows, _, found := strings.Cut(Text(runs(command), now, width), "\n"+captionMark)
 			require.True(t, found)
 			var shown strings.Builder
-			for row := range strings.Lines(payload) {
-				row = strings.TrimPrefix(strings.TrimPrefix(row, "  "+bar), "  "+brokenBar)
-				shown.WriteString(strings.TrimSuffix(row, "\n"))
+			for row := range strings.SplitSeq(rows, "\n") {
+				line, first := strings.CutPrefix(row, bar)
+				if first && shown.Len() > 0 && !strings.HasSuffix(shown.String(), "line breaks⟧") {
+					shown.WriteString(lineBreak)
+				}
+				shown.WriteString(strings.TrimPrefix(line, brokenBar))
 			}
 			require.Equal(t, command, readBack(t, shown.String()), "at width %d", width)
 		}
 	}
 }
 
+// The exact form of a payload has every byte that the agent sent.
+func FuzzTheExactFormHasEveryByte(f *testing.F) {
+	for _, p := range []*schemas.Prompt{hostile(), runs("rm -rf .\n"), edit(), tool()} {
+		f.Add(string(p.Request.ActionDetails))
+	}
+	f.Add("{\"a\":\"\\ud800\xff\r\n\u202e⟦2 spaces⟧   ")
+	f.Fuzz(func(t *testing.T, details string) {
+		parts := Exact(asks("T", schemas.ActionOther, details))
+		require.Equal(t, details, readBack(t, strings.Join(parts[len(parts)-1].Lines, "")))
+		for _, row := range Rows(parts, 60) {
+			requireVisible(t, row.Text)
+		}
+	})
+}
+
 func TestEveryFieldOfTheInputAppears(t *testing.T) {
 	for input, want := range map[string][]string{
-		`{"command":"ls","timeout":5,"run_in_background":true,"x":null}`: {"│ ls", "timeout: 5", "run_in_background: true", "x: null"},
+		`{"command":"ls","timeout":5,"run_in_background":true,"x":null}`: {"command: “ls”\n", "timeout: 5", "run_in_background: true", "x: null"},
 		`{"a":{"b":["c"]},"d":[]}`:                                       {"a (JSON)", `"c"`, "d (JSON)", "│ []"},
 		`{"cwd":17,"command":""}`:                                        {"cwd: 17", "command: (empty)"},
 		`{"cwd":""}`:                                                     {"cwd: (empty)", "(not said)"},
@@ -152,13 +174,13 @@ func TestEveryFieldOfTheInputAppears(t *testing.T) {
 
 func TestTheCommandIsShownBeforeItsDescription(t *testing.T) {
 	text := Text(asks("Bash", schemas.ActionCommand, `{"description":"List files","command":"rm"}`), now, 80)
-	assert.Less(t, strings.Index(text, "│ rm"), strings.Index(text, "│ List files"))
+	assert.Less(t, strings.Index(text, "│ rm"), strings.Index(text, "description: “List files”"))
 }
 
 func TestExpiry(t *testing.T) {
 	p := runs("ls")
 	p.Deadline = now.Add(-time.Second)
-	assert.Contains(t, Text(p, now, 80), "2026-01-18 00:00:47 UTC, which has passed")
+	assert.Contains(t, Text(p, now, 80), "Expires     00:00 UTC, which has passed; unanswered, it is denied")
 	p.Deadline = time.Time{}
 	assert.Contains(t, Text(p, now, 80), "Expires     (not said)")
 }
@@ -216,4 +238,31 @@ func TestInputOfAnyKindKeepsItsBytes(t *testing.T) {
 	require.True(t, json.Valid(p.Request.ActionDetails))
 	assert.Contains(t, Text(p, now, 0), `"u": "\u202e"`)
 	assert.Contains(t, Text(p, now, 0), `"q": "a\"b"`)
+}
+
+// A terminal with colours shows the same characters as one without.
+func TestPaintChangesNoCharacter(t *testing.T) {
+	for _, p := range []*schemas.Prompt{hostile(), runs("rm -rf \"$A\" | sh # x"), edit(), tool()} {
+		for _, row := range Rows(Parts(p, now), 60) {
+			require.Equal(t, row.Text, row.Paint(func(_ payload.Style, s string) string { return s }))
+		}
+	}
+	row := Rows(Parts(runs("rm -rf \u202ex"), now), 60)[0]
+	assert.Equal(t, "│ <command rm> <flag -rf> <mark ⟦U+202E⟧>x", row.Paint(func(style payload.Style, s string) string { return "<" + string(style) + " " + s + ">" }))
+}
+
+func TestTheCaptionSaysWhoWhereAndWhy(t *testing.T) {
+	p := runs("rm -rf ../x")
+	p.Request.Project, p.Reasons = "/src/app", []string{"deletes files", "outside the project"}
+	for cwd, want := range map[string]string{
+		"/src/app":        "— Claude Code · app · fix-ci · high: deletes files outside the project",
+		"/src/app/web":    "— Claude Code · app/web · fix-ci · high: deletes files outside the project",
+		"/src/app/../etc": "— Claude Code · app, in /src/app/../etc · fix-ci · high: deletes files outside the project",
+		"/src/apple":      "— Claude Code · app, in /src/apple · fix-ci · high: deletes files outside the project",
+	} {
+		assert.Equal(t, want, caption(p, cwd).Label)
+	}
+	p.Request.AgentName, p.Request.SessionLabel = "Claude Code · low risk", ""
+	p.Reasons = []string{"deletes files", "uses the network", "touches a secret or settings"}
+	assert.Equal(t, "— Claude Code ⟦U+00B7⟧ low risk · app · high: deletes files, uses the network and touches a secret or settings", caption(p, "/src/app").Label)
 }

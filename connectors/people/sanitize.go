@@ -2,12 +2,15 @@ package people
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/bidi"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/nodbus/nod/connectors/people/payload"
 )
 
 // The longest runs that are shown as they are. A longer run is replaced by a mark with
@@ -20,8 +23,8 @@ const (
 )
 
 const (
-	lineBreak = "⏎"    // stands for a line break; a ⏎ of the text itself becomes ⟦U+23CE⟧
-	tab       = "⇥   " // stands for a tab
+	lineBreak = "⏎"    // the mark that stands for a line break; a ⏎ of the text itself becomes ⟦U+23CE⟧
+	tab       = "⇥   " // the mark that stands for a tab
 )
 
 // Line returns a text that an agent supplied as one line that is safe to show. The result
@@ -36,42 +39,91 @@ const (
 //     ⟦180 spaces⟧, ⟦12 line breaks⟧;
 //   - right-to-left text is enclosed in ⟦rtl … ltr⟧, so that it cannot reorder the
 //     text around it;
-//   - ⟦, ⟧, ⏎ and ⇥ in s are shown as their numbers, so that s can forge no mark.
+//   - ⟦, ⟧, ⏎ and ⇥ in s are shown as their numbers, so that s can forge no mark;
+//   - a Cyrillic, Greek or similar letter in a word with Latin letters is shown as its number,
+//     because it may look like a Latin one.
 //
-// Letters of different scripts that merely look alike are shown as they are.
+// Words of a single script are shown as they are.
 func Line(s string) string { return strings.Join(Lines(s), "") }
 
 // Lines returns a text as Line does, split after its line breaks. Every line except the last
 // ends in ⏎ or in a mark that counts line breaks. The caller must start each line with a
 // prefix of its own, so that no line can pass for nod's words. An empty text has no lines.
 func Lines(s string) []string {
-	var m marker
-	for s != "" {
-		s = s[m.next(s):]
+	lines, _ := styledLines(s, nil)
+	return lines
+}
+
+// styledLines returns the lines of s, and for each line its styles: those that styles gives to
+// the pieces of s, and payload.Mark for nod's own marks.
+func styledLines(s string, styles []payload.Span) ([]string, [][]payload.Span) {
+	m := marker{text: s}
+	for at := 0; at < len(s); {
+		m.style = payload.StyleAt(styles, at)
+		at += m.next(at)
+		m.paint(m.style)
 	}
 	m.end()
-	return m.lines
+	return m.lines, m.spans
+}
+
+// quotation returns a text for a Part with Quote: its lines without the ⏎ at their ends,
+// because each line is a row of its own there. Only the last line keeps its ⏎.
+func quotation(s string, styles []payload.Span) ([]string, [][]payload.Span) {
+	all, spans := styledLines(s, styles)
+	for i := range all[:max(0, len(all)-1)] {
+		all[i] = strings.TrimSuffix(all[i], lineBreak)
+		for n := len(spans[i]); n > 0 && spans[i][n-1].To > len(all[i]); n = len(spans[i]) {
+			spans[i][n-1].To = len(all[i])
+			if spans[i][n-1].From >= len(all[i]) {
+				spans[i] = spans[i][:n-1]
+			}
+		}
+	}
+	return all, spans
 }
 
 // marker builds the sanitised form of a text; see Line.
 type marker struct {
+	text  string
+	word  wordSpan
 	lines []string
+	spans [][]payload.Span
 	line  strings.Builder
+	style payload.Style  // of the character that is being written
+	open  []payload.Span // the styles of line so far
 	// cluster holds the last letter of the line with its combining marks. A further combining
 	// mark would attach to that letter. cluster is empty after a ⟦…⟧ mark or a blank.
 	cluster string
 }
 
-// next writes the sanitised form of the first character of s, or of the run that s starts
-// with. It returns the length in s, in bytes, of what it wrote.
-func (m *marker) next(s string) int {
+// paint gives a style to the end of the line that has none yet.
+func (m *marker) paint(style payload.Style) {
+	from, to := 0, m.line.Len()
+	last := len(m.open) - 1
+	if last >= 0 {
+		from = m.open[last].To
+	}
+	switch {
+	case from >= to:
+	case last >= 0 && m.open[last].Style == style:
+		m.open[last].To = to
+	default:
+		m.open = append(m.open, payload.Span{From: from, To: to, Style: style})
+	}
+}
+
+// next writes the sanitised form of the character at an offset of the text, or of the run
+// that starts there. It returns the length in the text, in bytes, of what it wrote.
+func (m *marker) next(at int) int {
+	s := m.text[at:]
 	if n := len(s) - len(strings.TrimLeft(s, " \t\n")); n > 0 {
 		m.blanks(s[:n], n == len(s))
 		return n
 	}
 	r, size := utf8.DecodeRuneInString(s)
 	switch {
-	case m.mustMark(r, size):
+	case m.mustMark(r, size), looksLatin(r) && m.inLatinWord(at):
 		return m.hidden(s[:size], s)
 	case rightToLeft(r):
 		return m.rightToLeft(s)
@@ -89,14 +141,19 @@ func (m *marker) show(r rune) {
 }
 
 func (m *marker) mark(format string, args ...any) {
+	m.paint(m.style)
 	fmt.Fprintf(&m.line, "⟦"+format+"⟧", args...)
+	m.paint(payload.Mark)
 	m.cluster = ""
 }
 
 func (m *marker) end() {
+	m.paint(m.style)
 	if m.line.Len() > 0 {
 		m.lines = append(m.lines, m.line.String())
+		m.spans = append(m.spans, slices.DeleteFunc(m.open, func(s payload.Span) bool { return s.Style == payload.Plain }))
 	}
+	m.open = nil
 	m.line.Reset()
 	m.cluster = ""
 }
@@ -247,4 +304,28 @@ func (m *marker) looksDifferent(r rune) bool {
 // startsCluster reports whether r never combines with the character before it.
 func startsCluster(r rune) bool {
 	return r < utf8.RuneSelf || !unicode.IsMark(r) && norm.NFC.PropertiesString(string(r)).BoundaryBefore()
+}
+
+// wordSpan is the end of a word in the text, and whether the word has a Latin letter.
+type wordSpan struct {
+	end   int
+	latin bool
+}
+
+// inLatinWord reports whether the word at an offset of the text has a Latin letter. The
+// offset is at a letter; next visits all letters of a word in order.
+func (m *marker) inLatinWord(at int) bool {
+	if at < m.word.end {
+		return m.word.latin
+	}
+	inWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+	start := len(strings.TrimRightFunc(m.text[:at], inWord))
+	m.word.end = len(m.text) - len(strings.TrimLeftFunc(m.text[at:], inWord))
+	m.word.latin = strings.ContainsFunc(m.text[start:m.word.end], func(r rune) bool { return unicode.Is(unicode.Latin, r) })
+	return m.word.latin
+}
+
+// looksLatin reports whether r belongs to a script with letters that look like Latin ones.
+func looksLatin(r rune) bool {
+	return r >= utf8.RuneSelf && unicode.IsLetter(r) && unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic, unicode.Lisu)
 }

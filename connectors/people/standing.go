@@ -12,17 +12,17 @@ import (
 // StandingText describes a standing answer in sanitised words. Every channel shows the
 // same words, in its own layout. A field that does not apply is empty.
 type StandingText struct {
-	ID      string // a prefix that nod revoke accepts
-	Effect  string // "allow" or "deny"
+	ID      string // a prefix of the standing answer's id, which nod revoke accepts
+	Effect  string // the effect, "allow" or "deny"
 	Covers  string // the exact rules or permissions, or the single call
-	Where   string // "in session S", "for agent local, in any session"
-	Uses    string // "for 1 more call"
-	Until   string // "until it is revoked", "for another 8 minutes", "revoked by Ann"
-	By      string // the approver who gave it
+	Where   string // such as "in session S" or "for agent local, in any session"
+	Uses    string // such as "for 1 more call"
+	Until   string // such as "until it is revoked", "for another 8 minutes" or "revoked by Ann"
+	By      string // the approver who gave the standing answer
 	When    string
-	From    string // the question whose answer it is, "question r-1"
+	From    string // the question that the approver answered, such as "question r-1"
 	Message string // the approver's message
-	Undo    string // the verb that ends it, "revoke" or "forget"; empty if it has ended
+	Undo    string // the verb for ending the standing answer, "revoke" or "forget"; empty if it has ended
 }
 
 // shortGrant is the length of the id prefix that people are shown.

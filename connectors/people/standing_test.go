@@ -26,16 +26,16 @@ func TestStandingAnswersAreDescribedInOneLine(t *testing.T) {
 	in10 := at1421.Add(10 * time.Minute)
 	for want, g := range map[string]*schemas.StandingAnswer{
 		"grant-12  allow Bash(npm test) in /p  in session S  until it is revoked  by Ann, 2026-01-18 14:21 UTC  question r-1": given(func(g *schemas.StandingAnswer) { g.Rules = rules }),
-		"grant-12  allow @network and @read:/x  for agent local, in any session  for another 9 minutes  by Ann, 2026-01-18 14:21 UTC  question r-1": given(func(g *schemas.StandingAnswer) {
+		"grant-12  allow @network and @read:/x  for agent local, in any session  for another 10 minutes  by Ann, 2026-01-18 14:21 UTC  question r-1": given(func(g *schemas.StandingAnswer) {
 			g.Scope, g.Effect, g.Permissions, g.ExpiresAt = schemas.ScopeAgent, schemas.EffectAllow, []string{"@network", "@read:/x"}, in10
 		}),
-		"grant-12  allow the same Bash call again: rm -rf build  in session S  for 1 more call  for another 9 minutes  by Ann, 2026-01-18 14:21 UTC  question r-1": given(func(g *schemas.StandingAnswer) {
+		"grant-12  allow the same Bash call again: rm -rf build  in session S  for 1 more call  for another 10 minutes  by Ann, 2026-01-18 14:21 UTC  question r-1": given(func(g *schemas.StandingAnswer) {
 			g.Call, g.Limited, g.Uses, g.ExpiresAt = call, true, 1, in10
 		}),
 		"grant-12  allow the same Bash call again: rm -rf build  in session S  used up  by Ann, 2026-01-18 14:21 UTC  question r-1": given(func(g *schemas.StandingAnswer) {
 			g.Call, g.Limited = call, true
 		}),
-		`grant-12  deny the same Bash call again: rm -rf build  in session S  for another 9 minutes  by Ann, 2026-01-18 14:21 UTC  question r-1  "use make clean"`: given(func(g *schemas.StandingAnswer) {
+		`grant-12  deny the same Bash call again: rm -rf build  in session S  for another 10 minutes  by Ann, 2026-01-18 14:21 UTC  question r-1  "use make clean"`: given(func(g *schemas.StandingAnswer) {
 			g.Effect, g.Call, g.Message, g.ExpiresAt = schemas.EffectDeny, call, "use make clean", in10
 		}),
 		"grant-12  deny the same Bash call again  in session S  revoked by Bob  by Ann, 2026-01-18 14:21 UTC  question r-1": given(func(g *schemas.StandingAnswer) {

@@ -3,6 +3,7 @@ package people
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -95,14 +96,17 @@ const minSummary = 16
 // Table returns a header and one line for each prompt, for a terminal of width columns:
 // id, age, agent, tool, risk, time left, the number of identical calls if any prompt has
 // several, and the Summary. A narrow table leaves out the tool, then also the agent. Width
-// 0 cuts summaries at 100 columns. now is the broker's time. Without prompts the table is
+// 0 cuts nothing, for files and pipes. now is the broker's time. Without prompts the table is
 // empty.
 func Table(prompts []schemas.Prompt, now time.Time, width int) string {
 	if len(prompts) == 0 {
 		return ""
 	}
-	columns := columnsOf(prompts, now, max(10, width/6))
-	room := 100
+	widest, room := math.MaxInt, math.MaxInt
+	if width > 0 {
+		widest = max(10, width/6)
+	}
+	columns := columnsOf(prompts, now, widest)
 	if width > 0 {
 		columns, room = squeeze(columns, width)
 	}

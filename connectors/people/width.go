@@ -121,6 +121,9 @@ func cut(s string, width int) string {
 	}
 }
 
+// Shorten returns a text as Line does, shortened to at most width columns.
+func Shorten(s string, width int) string { return cut(Line(s), width) }
+
 // pad appends spaces to s until it is width columns wide.
 func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-Cells(s)))

@@ -21,7 +21,7 @@ var geminiTouch = call{"run_shell_command", map[string]any{"command": touch, "de
 func (x *machine) gemini(program string, args ...string) *exec.Cmd {
 	c := x.command(program, args...)
 	c.Env = append(c.Env, "GOOGLE_GEMINI_BASE_URL="+x.model.URL, "GEMINI_API_KEY=none", "GEMINI_CLI_TRUST_WORKSPACE=true",
-		"GEMINI_MODEL=gemini-2.5-flash") // without a name Gemini CLI asks a model which model to use
+		"GEMINI_MODEL=gemini-2.5-flash") // without the name of a model, Gemini CLI asks a model which model to use
 	return c
 }
 

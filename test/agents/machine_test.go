@@ -35,7 +35,7 @@ var binary = sync.OnceValues(func() (string, error) {
 // PATH from the test's environment.
 type machine struct {
 	t                       *testing.T
-	nod, home, project, ran string // paths; ran is the file that touch creates
+	nod, home, project, ran string // four paths; ran is the file that touch creates
 	model                   *model
 }
 
@@ -53,7 +53,7 @@ func newMachine(t *testing.T, m *model) *machine {
 	var errs bytes.Buffer
 	up.Stderr = &errs
 	require.NoError(t, up.Start())
-	t.Cleanup(func() { _ = up.Process.Kill(); _ = up.Wait() }) // nod may have ended
+	t.Cleanup(func() { _ = up.Process.Kill(); _ = up.Wait() }) // Kill fails if nod has ended
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err, "nod up said: %s", &errs)
 	require.Contains(t, line, "nod is up on")
@@ -87,7 +87,7 @@ func (x *machine) does(args ...string) string {
 type agent struct {
 	out, errs bytes.Buffer
 	ended     chan struct{}
-	err       error // why the agent ended; set before ended is closed
+	err       error // the reason why the agent ended; set before ended is closed
 }
 
 // patience is how long a test waits for each step of an agent.
@@ -99,7 +99,7 @@ const patience = 2 * time.Minute
 func start(t *testing.T, c *exec.Cmd) (stop func()) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, c.Start())
-	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // the group has usually ended
+	kill := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // Kill fails if the group has ended
 	latest := time.AfterFunc(4*patience, kill)
 	return func() { latest.Stop(); kill() }
 }

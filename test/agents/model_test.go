@@ -28,7 +28,7 @@ type model struct {
 	URL   string
 	t     *testing.T
 	calls []call
-	whole bool // refuse requests for a stream, so that the agent asks for one JSON answer
+	whole bool // the model refuses requests for a stream, so that the agent asks for one JSON answer
 
 	mu   sync.Mutex
 	told []string // the calls' results, as the agent sent them

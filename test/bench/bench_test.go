@@ -66,7 +66,7 @@ func BenchmarkHumanSubscribeSync(b *testing.B) {
 }
 
 // bySync runs a benchmark twice: on a server that writes to the disk before it
-// acknowledges a message, and on one that may write up to 2 minutes later.
+// acknowledges a message, and on a server that may write up to 2 minutes later.
 func bySync(b *testing.B, run func(*testing.B, *rig)) {
 	for name, interval := range map[string]time.Duration{"sync_always": 0, "sync_interval": 2 * time.Minute} {
 		b.Run(name, func(b *testing.B) { run(b, newRig(b, interval)) })
@@ -140,7 +140,7 @@ type rig struct {
 	agent *nats.Conn
 	js    jetstream.JetStream
 	n     atomic.Int64
-	over  atomic.Bool // set at the end: then errors of running requests are ignored
+	over  atomic.Bool // set at the end: errors of running requests are then ignored
 	calls atomic.Int64
 }
 

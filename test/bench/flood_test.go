@@ -73,7 +73,7 @@ func withdrawAll(b *testing.B, callers int) {
 	n, err := embed.Start(ctx, embed.Options{URL: server.URL(), Log: quiet, Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"telegram","user_id":"1"}]}]}}`)})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, n.Stop(context.Background())) }()
-	var other sync.Map // when each request of the other sessions was made, by its id
+	var other sync.Map // the time when each request of the other sessions was made, by the request's id
 	came := make(chan time.Duration, 10000)
 	p := &phone{shown: func(prompt schemas.Prompt) {
 		if at, ok := other.LoadAndDelete(prompt.PendingID); ok {

@@ -43,7 +43,7 @@ func BenchmarkStandingAnswers(b *testing.B) {
 			}
 		}
 		asked := func(session string) func() error { return func() error { return r.nodHuman(session) } }
-		require.NoError(b, allowed("many")()) // not measured: the first call makes the engine read all standing answers
+		require.NoError(b, allowed("many")()) // this call is not measured: it makes the engine read all standing answers
 		for name, works := range map[string][2]func() error{
 			"allowed": {allowed("many"), allowed("one")}, "asked": {asked("many"), asked("one")},
 		} {

@@ -25,7 +25,7 @@ import (
 const (
 	botToken = "777:AAsecretsecretsecretsecretsecretsec"
 	chats    = 200
-	rounds   = 2 // requests, each shown in every chat
+	rounds   = 2 // the number of requests, each of which is shown in every chat
 	latency  = 50 * time.Millisecond
 	// atOnce is how many prompts a worker sends at the same time. Without this limit, one
 	// worker would serve all chats at the same time, and more workers would be no faster.
@@ -130,10 +130,10 @@ func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (s
 	}
 }
 
-// narrow is a carrier that sends at most cap(room) prompts at the same time, and calls the
-// function done after each prompt.
+// narrow is a carrier that makes at most cap(room) calls for prompts at the same time, and calls
+// the function done after each prompt has its buttons.
 type narrow struct {
-	people.Carrier
+	*telegram.Carrier
 	room chan struct{}
 	done func()
 }
@@ -141,9 +141,15 @@ type narrow struct {
 func (n narrow) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	n.room <- struct{}{}
 	defer func() { <-n.room }()
-	ref, err := n.Carrier.Prompt(ctx, p)
+	return n.Carrier.Prompt(ctx, p)
+}
+
+func (n narrow) Revise(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
+	n.room <- struct{}{}
+	defer func() { <-n.room }()
+	err := n.Carrier.Revise(ctx, ref, p)
 	if err == nil {
 		n.done()
 	}
-	return ref, err
+	return err
 }

@@ -31,8 +31,13 @@ var stepped = sync.OnceValues(func() (programs, error) {
 func build(name string, flags ...string) (programs, error) {
 	dir := filepath.Join(scratch, name)
 	p := programs{nod: filepath.Join(dir, "nod"), natsServer: filepath.Join(dir, "nats-server")}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return p, err
+	}
 	for out, what := range map[string]string{p.nod: "../../cmd/nod", p.natsServer: "github.com/nats-io/nats-server/v2"} {
-		args := append(append([]string{"build"}, flags...), "-o", out, what)
+		// go run with cp in place of an execution: unlike go build, it keeps the linked program in
+		// the build cache.
+		args := append(append([]string{"run", "-exec", "cp"}, flags...), what, out)
 		if said, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 			return p, fmt.Errorf("build %s: %w\n%s", what, err, said)
 		}

@@ -58,12 +58,12 @@ var (
 
 // scenarios lists all scenarios.
 var scenarios = []scenario{
-	{"embedded", openEmbedded, soon, func(p place) []fault { return p.(*embedded).crashes() }, 10 * time.Second},
+	{"embedded", openEmbedded, soon, func(p place) []fault { return p.(*embedded).crashes() }, 8 * time.Second},
 	{"mixed", openCluster, near, func(p place) []fault {
 		c := p.(*cluster)
 		all := append(append(c.crashes(), c.stops()...), append(c.splits(), c.stepDowns()...)...)
 		return all
-	}, 22 * time.Second},
+	}, 12 * time.Second},
 	{"calm", openCluster, near, func(place) []fault { return nil }, 0},
 	{"crashes", openCluster, far, func(p place) []fault { return p.(*cluster).crashes() }, 0},
 	{"stops", openCluster, far, func(p place) []fault { return p.(*cluster).stops() }, 0},
@@ -186,7 +186,7 @@ func (sc scenario) run(t *testing.T, seed uint64, lasts time.Duration) {
 	told := map[string]int{}
 	for _, v := range found {
 		if told[v.Check]++; told[v.Check] > reported {
-			continue // counted in the log line above
+			continue // the log line above counts this violation
 		}
 		t.Errorf("%s\n%s\nreplay: go test ./test/chaos -run TestChaos -scenario %s -seed %d -duration %s", v, e.story(v), sc.name, seed, lasts)
 	}

@@ -70,8 +70,8 @@ func (e *evidence) byKey() map[string][]*event {
 	return all
 }
 
-// by groups events by of(event), in the order of the history. It leaves out events for which
-// of(event) is empty.
+// by groups events by the text that the function of returns, in the order of the history.
+// It leaves out events for which the text is empty.
 func by(events []*event, of func(*event) string) (groups map[string][]*event) {
 	groups = map[string][]*event{}
 	for _, ev := range events {
@@ -161,7 +161,7 @@ func refusedIsNotStored(e *evidence) (found []violation) {
 	for _, all := range answers {
 		ev := all[0]
 		if len(all) > 1 || ev.unknown() || ev.Err == nil {
-			continue // this answer, or another one of the same approver, may be the stored decision
+			continue // this answer, or another answer of the same approver, may be the stored decision
 		}
 		d := e.Stored.decision(ev.key())
 		if d != nil && d.By.Kind == schemas.ByHuman && d.By.Name == ev.Who && ev.told() == nil {

@@ -141,7 +141,7 @@ func everythingShown(e *evidence) (found []violation) {
 		i := slices.IndexFunc(events, func(ev *event) bool { return ev.Op == opAsk && ev.Pending })
 		raw, own := e.Stored.Raw[key]
 		if i < 0 || !own || strings.Contains(raw, `"joined":`) {
-			continue // decided at once, or shown as part of another question
+			continue // the request was decided at once, or shown as part of another question
 		}
 		opened := events[i].Return
 		decided, known := e.endedAt(key, groups[events[0].Group])
@@ -173,7 +173,8 @@ func everythingShown(e *evidence) (found []violation) {
 	return found
 }
 
-// repeated is the beginning of a Telegram message whose question may already be in the chat.
+// repeated is the beginning of a Telegram message with a question that may already be in
+// the chat.
 const repeated = "(Sent again:"
 
 // hasAnswerButtons reports whether a message can be answered with a button.

@@ -27,12 +27,13 @@ type cluster struct {
 	engines [engines]*process
 	workers [workers]*process
 
-	ports  [servers]int   // the servers' own ports for clients, behind the ways
+	ports  [servers]int   // the servers' own ports for clients; connections to them bypass the network paths in ways
 	routes [servers]int   // the servers' own ports for other servers
-	net    *namespaces    // nil if the ways are proxies
-	disks  []func() error // unmount the servers' own disks
-	// ways holds the ways by their client and then by server. The clients are "n0" to "n2"
-	// for the servers' routes, "engine0" to "engine2", "workers", "agents" and "people".
+	net    *namespaces    // the private network; nil if the network paths are proxies
+	disks  []func() error // functions that unmount the servers' own disks
+	// ways holds the network paths, by client and then by server. The clients are "n0" to
+	// "n2" for the servers' routes, "engine0" to "engine2", "workers", "agents" and
+	// "people".
 	ways map[string][servers]way
 }
 
@@ -74,7 +75,7 @@ func (c *cluster) build(ctx context.Context) error {
 	}
 	for n := range engines {
 		c.engines[n] = c.engine(n)
-		if err := c.begin(ctx, c.engines[n]); err != nil {
+		if err := c.beginEngine(ctx, c.engines[n]); err != nil {
 			return err
 		}
 	}
@@ -91,7 +92,25 @@ func (c *cluster) build(ctx context.Context) error {
 	return nil
 }
 
-// clients lists the clients, except the servers, that have their own way to each server.
+// beginEngine starts an engine, and starts it again if it ended because a server has not joined
+// the cluster yet. The supervisor of a real engine does the same.
+func (c *cluster) beginEngine(ctx context.Context, p *process) error {
+	err := c.begin(ctx, p)
+	within, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for err != nil && strings.Contains(err.Error(), "no suitable peers for placement") {
+		select {
+		case <-within.Done():
+			return err
+		case <-time.After(time.Second):
+			err = p.start(ctx)
+		}
+	}
+	return err
+}
+
+// clients lists the clients, except the servers, that have their own network path to each
+// server.
 func (c *cluster) clients() []string {
 	all := []string{"workers", "agents", "people"}
 	for n := range engines {
@@ -100,7 +119,7 @@ func (c *cluster) clients() []string {
 	return all
 }
 
-// lay finds ports and makes the ways: proxies, or roads between namespaces.
+// lay finds ports and makes the network paths: proxies, or roads between namespaces.
 func (c *cluster) lay() error {
 	free, err := freePorts(2 * servers)
 	if err != nil {
@@ -165,9 +184,9 @@ func (c *cluster) args(who string, args ...string) []string {
 	return append(c.net.in(who), args...)
 }
 
-// config returns one server's configuration. Its routes go over the ways to the other
-// servers. The server does not advertise its address, because connections to that address
-// would bypass the ways.
+// config returns one server's configuration. Its routes go over the network paths to the
+// other servers. The server does not advertise its address, because connections to that
+// address would bypass these paths.
 func (c *cluster) config(n int, accounts string) string {
 	var routes []string
 	for to, way := range c.ways[fmt.Sprint("n", n)] {
@@ -205,7 +224,7 @@ func answers(ctx context.Context, addr string) error {
 		}
 		defer conn.Close()
 		var hello [4]byte
-		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // fails only for a closed connection, and then Read fails too
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // SetReadDeadline fails only for a closed connection, and then Read fails too
 		_, err = conn.Read(hello[:])
 		return err == nil && string(hello[:]) == "INFO"
 	})

@@ -23,6 +23,8 @@ func (c *cluster) crashes() []fault {
 		kills("kill -9 of a server", c.led), kills("kill -9 of a server", c.led),
 		kills("kill -9 of an engine", oneOf(c.engines[:])), kills("kill -9 of a worker", oneOf(c.workers[:])),
 		fault{"kill -9 of a server and an engine", brief, c.killsBoth},
+		c.killsAsTold("kill -9 of the workers as Telegram takes a message", messageTaken, c.workers[:]...),
+		c.killsAsTold("kill -9 of the workers before Telegram edits a message", messageUnedited, c.workers[:]...),
 	}
 }
 
@@ -66,7 +68,8 @@ func (c *cluster) stepDowns() []fault {
 	return []fault{repeats("leaders step down", [2]time.Duration{100 * time.Millisecond, 900 * time.Millisecond}, c.stepDown)}
 }
 
-// splits returns faults of the network: partitions and, if the ways are proxies, delays.
+// splits returns faults of the network: partitions and, if the network paths are proxies,
+// delays.
 func (c *cluster) splits() []fault {
 	all := []fault{
 		c.split("a server is cut off from everything", func(n int) []way { return append(c.routesOf(n), c.clientsOf(n)...) }),
@@ -84,8 +87,8 @@ func (c *cluster) splits() []fault {
 	return all
 }
 
-// split returns a fault that cuts the connections that the function ways returns for n. target
-// chooses n, the number of a server or an engine.
+// split returns a fault that cuts connections. target chooses n, the number of a server or
+// an engine, and the function ways returns the connections to cut for n.
 func (c *cluster) split(name string, ways func(n int) []way) fault {
 	return fault{name, [2]time.Duration{3 * time.Second, 20 * time.Second}, func(ctx context.Context, rng *rand.Rand) (func(context.Context) error, string, error) {
 		n := c.target(ctx, rng)
@@ -121,7 +124,8 @@ func (c *cluster) target(ctx context.Context, rng *rand.Rand) int {
 	return c.leader(found, what)
 }
 
-// routesOf returns the ways between a server and the other servers, in both directions.
+// routesOf returns the network paths between a server and the other servers, in both
+// directions.
 func (c *cluster) routesOf(n int) (ways []way) {
 	for other := range servers {
 		if other != n {
@@ -131,17 +135,17 @@ func (c *cluster) routesOf(n int) (ways []way) {
 	return ways
 }
 
-// clientsOf returns the ways from clients to a server.
+// clientsOf returns the network paths from clients to a server.
 func (c *cluster) clientsOf(n int) (ways []way) {
 	for who, all := range c.ways {
-		if len(who) > 2 { // not n0 to n2, which are servers
+		if len(who) > 2 { // leaves out the servers, n0 to n2
 			ways = append(ways, all[n])
 		}
 	}
 	return ways
 }
 
-// cut severs ways until end is called.
+// cut severs network paths until end is called.
 func cut(ways []way) (end func(context.Context) error, err error) {
 	for _, w := range ways {
 		err = errors.Join(err, w.sever())
@@ -225,6 +229,13 @@ func fill(path string) error {
 // crashes returns a fault that kills nod up, with its engine, its server and its worker.
 func (e *embedded) crashes() []fault {
 	kill := kills("kill -9 of nod up", func(context.Context, *rand.Rand) (*process, error) { return e.up, nil })
-	kill.lasts = [2]time.Duration{0, 2 * time.Second}
-	return []fault{kill}
+	all := []fault{
+		kill,
+		e.killsAsTold("kill -9 of nod up as Telegram takes a message", messageTaken, e.up),
+		e.killsAsTold("kill -9 of nod up before Telegram edits a message", messageUnedited, e.up),
+	}
+	for i := range all {
+		all[i].lasts = [2]time.Duration{0, 2 * time.Second}
+	}
+	return all
 }

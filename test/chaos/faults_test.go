@@ -2,9 +2,13 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
+
+	"github.com/nodbus/nod/connectors/people/telegram/telegramtest"
 )
 
 // fault is one disturbance. begin starts the fault and returns its target (what) and a
@@ -36,7 +40,7 @@ func (s *schedule) run(ctx context.Context, h *history, deadline time.Time) erro
 	for len(s.faults) > 0 {
 		gap, f, lasts := between(s.rng, s.gap), s.faults[s.rng.IntN(len(s.faults))], time.Duration(0)
 		lasts = between(s.rng, f.lasts)
-		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // a generator of its own, so that a fault's choices do not change later faults
+		own := rand.New(rand.NewPCG(s.rng.Uint64(), 0)) // each fault has a random generator of its own, so that its choices do not change later faults
 		if pauses(ctx, gap); ctx.Err() != nil || !time.Now().Before(deadline) {
 			return ctx.Err()
 		}
@@ -79,6 +83,41 @@ func kills(name string, pick func(context.Context, *rand.Rand) (*process, error)
 			return nil, "", err
 		}
 		return p.start, p.name, p.kill()
+	}}
+}
+
+// The calls to Telegram during which a fault kills their callers.
+var (
+	// messageTaken is a message that Telegram shows, and whose handle no worker has received.
+	messageTaken = telegramtest.Fault{Method: "sendMessage", Done: true}
+	// messageUnedited is a stored message that does not get its buttons, or its outcome.
+	messageUnedited = telegramtest.Fault{Method: "editMessageText"}
+)
+
+// killsAsTold returns a fault that kills processes during the next call of this kind to Telegram,
+// or after 3 s without such a call. At its end, it starts them again.
+func (s *site) killsAsTold(name string, call telegramtest.Fault, victims ...*process) fault {
+	return fault{name, brief, func(ctx context.Context, _ *rand.Rand) (func(context.Context) error, string, error) {
+		killed := make(chan error, 1)
+		kill := sync.OnceFunc(func() {
+			var errs []error
+			for _, p := range victims {
+				errs = append(errs, p.kill())
+			}
+			killed <- errors.Join(errs...)
+		})
+		call.Then = kill
+		s.phone.Fail(call)
+		unused := time.AfterFunc(3*time.Second, kill)
+		defer unused.Stop()
+		start := func(ctx context.Context) error {
+			var errs []error
+			for _, p := range victims {
+				errs = append(errs, p.start(ctx))
+			}
+			return errors.Join(errs...)
+		}
+		return start, "", <-killed
 	}}
 }
 

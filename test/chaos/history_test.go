@@ -45,10 +45,10 @@ type event struct {
 	Decision *schemas.Decision
 	Err      error
 
-	Group   string // equal for identical calls, and for all calls that one standing answer covers
+	Group   string // a name that is the same for identical calls, and for all calls that one standing answer covers
 	Option  string
 	Scope   schemas.Scope
-	Waiters int    // calls that the answered prompt counted; at least 1
+	Waiters int    // the number of calls that the answered prompt counted; at least 1
 	Grant   string // the standing answer to revoke
 	Lags    bool   // some engines had not confirmed the freeze
 }

@@ -21,7 +21,7 @@ var led = []string{
 }
 
 // api sends a JetStream API request with the owner's key. It connects to the servers' own
-// ports, so cut ways do not affect it.
+// ports, so its connections do not break when network paths are cut.
 func (c *cluster) api(ctx context.Context, subject string, into any) error {
 	id := roles.ID{Role: roles.OwnerStore}
 	key, err := nats.NkeyOptionFromSeed(c.keys().Path(id))

@@ -13,12 +13,13 @@ import (
 // decision for ever. An operation writes the register if it is empty (an answer, a
 // withdrawal, a rule), reads it, or has an unknown outcome.
 type (
-	// effect is what one operation did to the register, as far as its result shows.
+	// effect is the change that one operation made to the register, as far as its result
+	// shows.
 	effect struct {
-		reads  string // the decision in its result
+		reads  string // the decision in the operation's result
 		empty  bool   // the result is that the request is pending
-		writes bool   // the operation made the decision in its result
-		maybe  string // if the outcome is unknown: the decision that the operation may have made
+		writes bool   // the operation made the decision that its result contains
+		maybe  string // the decision that the operation may have made, if the outcome is unknown
 	}
 	register = string
 )

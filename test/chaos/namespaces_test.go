@@ -56,7 +56,7 @@ func newNamespaces(inside []string) (*namespaces, error) {
 
 // sweepNamespaces removes the namespaces of test processes that were killed.
 func sweepNamespaces() {
-	listed, _ := exec.Command("ip", "netns", "list").Output() // on an error the list is empty: nothing is removed
+	listed, _ := exec.Command("ip", "netns", "list").Output() // after an error the list is empty, and nothing is removed
 	for line := range strings.Lines(string(listed)) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		var pid int
@@ -118,7 +118,7 @@ func (n *namespaces) hole(from, to string, cut bool) error {
 	return ip(at + "route " + verb + " blackhole " + n.ip(to) + "/32")
 }
 
-// road is a way between two namespaces. A cut applies to both directions.
+// road is a network path between two namespaces. A cut applies to both directions.
 type road struct {
 	net      *namespaces
 	from, to string

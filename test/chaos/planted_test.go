@@ -80,7 +80,7 @@ func (s *scene) keeps(id string, d *schemas.Decision, others ...string) {
 		}
 		raw["waiters"] = calls
 	}
-	text, _ := json.Marshal(raw) // never fails for these values
+	text, _ := json.Marshal(raw) // Marshal never fails for these values
 	s.Stored.keep("S."+id, rec, string(text))
 	s.Stored.Pending["S."+id] = d == nil
 }
@@ -204,7 +204,7 @@ var planted = []struct {
 		s.Events[0].Deadline = s.noon.Add(seconds(1.9))
 		for _, ev := range s.Events {
 			if d := ev.Decision; d != nil {
-				d.DecidedAt = s.noon.Add(seconds(1.8)) // as if the engine's clock were behind
+				d.DecidedAt = s.noon.Add(seconds(1.8)) // the decision's time is as if the engine's clock were behind
 			}
 		}
 	}},
@@ -233,7 +233,7 @@ var planted = []struct {
 	}},
 	{"frozen", "answered while it is frozen, and allowed", func(s *scene) {
 		s.does(opFreeze, "Ann", "", "", 1, 1.95)
-		s.plainly("a", "g", 1.5) // asked before the freeze was acknowledged
+		s.plainly("a", "g", 1.5) // this call is asked before the freeze is acknowledged
 		s.does(opThaw, "Carl", "", "", 30, 30.1)
 	}},
 	{"delivered", "an agent gets its decision too late", func(s *scene) {
@@ -281,6 +281,11 @@ var planted = []struct {
 	{"phone", "a button stays live", func(s *scene) {
 		s.plainly("a", "g", 1)
 		s.Phone = []telegramtest.Message{{First: "Request: a\n", Buttons: []telegramtest.Button{{Text: "✅ Allow once"}}}}
+	}},
+	{"phone", "a message of a killed worker stays live beside the repeat with the outcome", func(s *scene) {
+		s.plainly("a", "g", 1)
+		live := []telegramtest.Button{{Text: "✅ Allow once"}}
+		s.Phone = []telegramtest.Message{{ID: 1, First: "Request: a\n", Buttons: live}, {ID: 2, First: repeated + " x)\nRequest: a\n"}}
 	}},
 	{"phone", "a button stays live although a repeat is marked", func(s *scene) {
 		s.plainly("a", "g", 1)

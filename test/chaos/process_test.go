@@ -21,7 +21,7 @@ import (
 // not be called concurrently.
 type process struct {
 	name  string
-	dir   string // holds its log and its clock file
+	dir   string // the directory of the process's log and clock file
 	args  []string
 	env   []string
 	ready func(ctx context.Context, firstLine <-chan string) error
@@ -79,11 +79,11 @@ func (p *process) start(ctx context.Context) error {
 		}
 		close(first)
 		_, _ = io.Copy(io.Discard, lines) // reads until the process ends
-		_ = cmd.Wait()                    // fails for a process that was killed
+		_ = cmd.Wait()                    // Wait fails for a process that was killed
 	}()
 	p.cmd, p.ended, p.paused = cmd, ended, false
 	if err := p.ready(ctx, first); err != nil {
-		return fmt.Errorf("%s did not come up: %w; see %s", p.name, err, log.Name())
+		return fmt.Errorf("%s did not come up: %w; its log ends:\n%s", p.name, err, p.said())
 	}
 	return nil
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// way is the path of one kind of client to one server.
+// way is the network path from one kind of client to one server.
 type way interface {
 	addr() string
-	// sever cuts the way: nothing arrives in either direction, and neither side is
+	// sever cuts the path: nothing arrives in either direction, and neither side is
 	// notified. mend ends the cut.
 	sever() error
 	mend() error
@@ -18,9 +18,9 @@ type way interface {
 	close() error
 }
 
-// link is a way through a TCP proxy on loopback, in front of one server and for one kind
-// of client. A cut link loses nothing: bytes wait in it, as they wait in a sender's
-// kernel while packets are lost. Safe for concurrent use.
+// link is a network path through a TCP proxy on loopback, in front of one server and for
+// one kind of client. A cut link loses nothing: bytes wait in it, as they wait in a
+// sender's kernel while packets are lost. Safe for concurrent use.
 type link struct {
 	listener net.Listener
 	target   string
@@ -138,7 +138,7 @@ func (w *wire) carry(from, to net.Conn) {
 
 func (w *wire) close() {
 	w.once.Do(func() {
-		_, _ = w.ends[0].Close(), w.ends[1].Close() // the connections may be closed
+		_, _ = w.ends[0].Close(), w.ends[1].Close() // Close fails if the connection is closed already
 		w.link.mu.Lock()
 		delete(w.link.wires, w)
 		w.link.mu.Unlock()

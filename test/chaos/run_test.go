@@ -93,7 +93,7 @@ func (w *world) tell(ctx context.Context, seed, number uint64) {
 		told, cancel := context.WithTimeout(ctx, 90*time.Second)
 		defer cancel()
 		kind.tell(s, told)
-		s.asks.Wait() // until each asker has its decision, or the context told ends
+		s.asks.Wait() // waits until each asker has its decision, or the context told ends
 		return
 	}
 }
@@ -160,7 +160,7 @@ func (p *person) lags(ctx context.Context) (bool, error) {
 // figures are a scenario's numbers for the table in docs/chaos.md.
 type figures struct {
 	requests, faults, violations int
-	p50, p99, worst              time.Duration // from an approver's answer until the asker has the decision
+	p50, p99, worst              time.Duration // times from an approver's answer until the asker has the decision
 }
 
 // String formats the figures as a row of the table.

@@ -111,7 +111,7 @@ func freePorts(n int) (ports []int, err error) {
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
 		switch {
 		case err == nil:
-			defer l.Close() // only at the end, so that no port is found twice
+			defer l.Close() // closed only at the end, so that no port is found twice
 			ports = append(ports, port)
 		case tries > 1000:
 			return nil, fmt.Errorf("find a free port: %w", err)

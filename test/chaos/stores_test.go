@@ -17,9 +17,9 @@ import (
 
 // evidence is the input of the checks.
 type evidence struct {
-	Began  time.Time // the history's start; also its broker time, because the broker's clock is never stepped
+	Began  time.Time // the history's start, also in broker time, because the broker's clock is never stepped
 	Events []*event
-	Faults []span        // in the order of their starts; no two overlap
+	Faults []span        // the faults, in the order of their starts; no two overlap
 	End    time.Duration // the history's end, after the wait for late stories and views
 	Stored stored
 	Phone  []telegramtest.Message // Carl's chat
@@ -27,7 +27,7 @@ type evidence struct {
 
 // stored is the content of the stores at the end.
 type stored struct {
-	Records map[string]schemas.Record    // by key
+	Records map[string]schemas.Record    // the records, by key
 	Raw     map[string]string            // the records as JSON, by key
 	Keys    map[string][]string          // the records' keys, by session
 	Logged  map[string]*schemas.Decision // the decisions in the log, by key
@@ -135,7 +135,7 @@ func (w *world) readStores(ctx context.Context) (stored, error) {
 	if err := each(ctx, js, "KV_pending_permissions", records+">", func(subject string, data []byte) error {
 		key := strings.TrimPrefix(subject, records)
 		if !strings.Contains(key, ".") {
-			return nil // not a record, but the barrier that a scan of the records writes
+			return nil // the message is not a record, but the barrier that a scan of the records writes
 		}
 		var rec schemas.Record
 		if err := json.Unmarshal(data, &rec); err != nil {

@@ -62,7 +62,7 @@ func (s *story) ask(ctx context.Context, conn int, group string, r schemas.Reque
 	}
 	a.receipt = q.Receipt
 	if !a.open() {
-		d, err := q.Await(ctx) // returns at once: the request is decided
+		d, err := q.Await(ctx) // Await returns at once, because the request is decided
 		a.outcome, a.err = &d, err
 		close(a.heard)
 		end(func(e *event) { e.Decision, e.Err = &d, err })
@@ -85,7 +85,7 @@ func (s *story) hear(ctx context.Context, who string, a *asked, q *bus.OpenReque
 		defer drop()
 		d, err := q.Await(waits)
 		if err != nil && waits.Err() != nil && errors.Is(err, waits.Err()) {
-			q.Drop() // a.drop was called, or the scenario ends
+			q.Drop() // a.drop was called, or the scenario has ended
 			end(func(e *event) { e.Err = err })
 			return
 		}

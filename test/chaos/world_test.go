@@ -40,7 +40,7 @@ type world struct {
 
 // person is an approver on one channel. Ann and Bob see requests in their viewers.
 type person struct {
-	name   string // as in the settings
+	name   string // the person's name, as in the settings
 	userID string
 	desk   *connector.Desk
 	viewer *connector.Viewer // nil for Carl, whose prompts are on his phone

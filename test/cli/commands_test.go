@@ -161,7 +161,7 @@ func TestListingAndShowingByCommand(t *testing.T) {
 	env.Equal(map[string]any{"to": "production"}, without(shown["action_details"], "cwd"))
 	env.Exits(env.Nod("show", "bbbb"), 0, "production", "")
 	env.Exits(env.Nod("show", "aaaa"), 1, "", "begins the ids of 2 requests (S.aaaa-1, S.aaaa-2): give")
-	env.Exits(env.Nod("show", "bbb"), 1, "", "no request") // a prefix needs 4 characters
+	env.Exits(env.Nod("show", "bbb"), 0, "production", "")
 	env.Exits(env.Nod("show", "cccc"), 1, "", "no request")
 	env.Exits(env.Nod("allow", "aaaa"), 1, "", "begins the ids of 2 requests")
 	env.Exits(env.Nod("show", "a.b"), 1, "", "pending_id: ")
@@ -258,7 +258,7 @@ func TestAMistypedCommandNamesItsHelp(t *testing.T) {
 		"install claude-code twice":    "nod: unexpected argument twice: only acp takes a command; see nod install --help\n",
 		"policy explain --json ls":     "nod: unknown flag --json; if it is for another program, write -- before that program's command\n",
 		"acp --rase -- agent":          "nod: unknown flag --rase; if it is for another program, write -- before that program's command\n",
-		"allow":                        `nod: expected "<id>": see nod allow --help` + "\n",
+		"revoke":                       `nod: expected "<id>": see nod revoke --help` + "\n",
 		"grant --session S --to T":     "nod: missing flags: --reason=WHY: see nod grant --help\n",
 		"ask --tool Bash":              "nod: missing flags: --session=S: see nod ask --help\n",
 	} {

@@ -26,10 +26,15 @@ import (
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	const machines = 2
-	kills := 25
-	if testing.Short() {
+	kills := 8
+	switch {
+	case *rig.Long:
+		kills = 25
+	case testing.Short():
 		kills = 4
-		t.Log("the short form: 8 kills in place of 50")
+		t.Log("-short: 4 kills of each machine")
+	default:
+		t.Log("8 kills of each machine; -long runs 25")
 	}
 	for n := range machines {
 		t.Run(fmt.Sprint("machine ", n+1), func(t *testing.T) {
@@ -112,10 +117,7 @@ func TestAWaitingAskOutlivesARestart(t *testing.T) {
 	var out, errs bytes.Buffer
 	waiting.Stdout, waiting.Stderr = &out, &errs
 	require.NoError(t, waiting.Start())
-	require.Eventually(t, func() bool {
-		_, _, code := m.Run("show", "waits", "--json")
-		return code == 0
-	}, rig.Patience, rig.Tick)
+	m.Shown("waits", func(schemas.Prompt) bool { return true })
 	m.Kill()
 	m.StartNod()
 	_, stderr, code := m.Run("allow", "waits")
@@ -259,10 +261,7 @@ func TestExitCodesForScripts(t *testing.T) {
 
 	waiting := m.Command(rig.Ask("s", "stopped")...)
 	require.NoError(t, waiting.Start())
-	require.Eventually(t, func() bool {
-		_, _, code := m.Run("show", "stopped")
-		return code == 0
-	}, rig.Patience, rig.Tick)
+	m.Shown("stopped", func(schemas.Prompt) bool { return true })
 	require.NoError(t, waiting.Process.Signal(os.Interrupt))
 	_ = waiting.Wait() // the next line checks the exit code
 	require.Equal(t, 5, waiting.ProcessState.ExitCode(), "stopping the asker withdraws its request")

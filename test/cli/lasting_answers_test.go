@@ -29,7 +29,7 @@ func TestAStandingAnswerByCommandNeedsItsRuleShown(t *testing.T) {
 	ada := env.Agent("ada")
 	peopletest.NothingLastsUnseen(t, 2, peopletest.Lasts{Rules: true}, func(n int) peopletest.Person {
 		id := fmt.Sprint("unseen", n)
-		r := rig.Shell(fmt.Sprint("S", n), id, "go test ./bus") // in a session of its own, to which no other person's standing answer applies
+		r := rig.Shell(fmt.Sprint("S", n), id, "go test ./bus") // the request is in a session of its own, to which no other person's standing answer applies
 		r.Options = append(schemas.DefaultOptions(), schemas.Option{OptionID: "always", Name: "Always", Kind: schemas.AllowAlways})
 		ada.Asks(r)
 		return &typist{Env: env, id: id}

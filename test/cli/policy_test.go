@@ -20,7 +20,9 @@ type bench struct {
 }
 
 func newBench(t *testing.T) *bench {
-	return &bench{rig.NewMachine(t), t.TempDir()}
+	b := &bench{rig.NewMachine(t), t.TempDir()}
+	require.NoError(t, os.Mkdir(filepath.Join(b.work, ".git"), 0o755)) // git reads are allowed only in a repository
+	return b
 }
 
 // policy runs nod policy in the bench's directory. It fails the test if an error is not one
@@ -114,6 +116,24 @@ func TestPolicyExplain(t *testing.T) {
 	r = b.policy("", "explain", "ls")
 	require.Equal(t, 1, r.Code)
 	require.Contains(t, r.Err, "the project's rules")
+}
+
+// check and explain take the directory of a call as a hook does: a directory below a repository is
+// no project of its own, whatever directory nod runs in.
+func TestPolicyCommandsFindTheProjectOfADirectory(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	require.NoError(t, os.Chmod(filepath.Dir(b.work), 0o755))
+	b.write("vendor/x/HEAD", "ref: refs/heads/main\n")
+	b.write("vendor/x/.git/config", "")
+	line := `{"tool_name":"Bash","tool_input":{"command":"git status"},"cwd":"` + b.work
+	r := b.policy(line+"/vendor/x\"}\n"+line+"\"}\n", "check")
+	require.Equal(t, []string{"ask", "allow"}, []string{verdictOf(t, r.Stdout, 0), verdictOf(t, r.Stdout, 1)})
+	outside := *b
+	outside.work = filepath.Join(b.work, "vendor", "x")
+	require.Contains(t, outside.policy("", "explain", "git", "status").Stdout, "ask  by default")
+	r = outside.policy(line+"\"}\n", "check")
+	require.Equal(t, "allow", verdictOf(t, r.Stdout, 0))
 }
 
 func TestPolicyTest(t *testing.T) {

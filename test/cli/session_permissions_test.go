@@ -77,14 +77,7 @@ func TestCommandsForASessionsPermissions(t *testing.T) {
 	// the task is skipped.
 	gate := m.Command("gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@network", "--strict")
 	require.NoError(t, gate.Start())
-	var pending []struct {
-		PendingID string `json:"pending_id"`
-	}
-	require.Eventually(t, func() bool {
-		out, _, _ := m.Run("pending", "--json")
-		return json.Unmarshal([]byte(out), &pending) == nil && len(pending) == 1
-	}, rig.Patience, rig.Tick)
-	said(0, "deny", pending[0].PendingID, "-m", "not at night")
+	said(0, "deny", m.Pending("helper"), "-m", "not at night")
 	require.Error(t, gate.Wait())
 	require.Equal(t, 3, gate.ProcessState.ExitCode())
 }

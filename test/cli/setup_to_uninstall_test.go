@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -44,24 +45,13 @@ func newHouse(t *testing.T) *house {
 }
 
 func (h *house) file(name, content string) {
-	path := filepath.Join(h.home, name)
-	h.NoError(os.MkdirAll(filepath.Dir(path), 0o755))
-	h.NoError(os.WriteFile(path, []byte(content), 0o755))
-}
-
-// copyOfNod copies the nod program to path. It runs cp, so that this process does not open the
-// new file for writing: a child that a parallel test starts at that moment would inherit the
-// open file, and a file that is open for writing cannot be run.
-func copyOfNod(t *testing.T, path string) {
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	out, err := exec.Command("cp", rig.Binary, path).CombinedOutput()
-	require.NoError(t, err, string(out))
+	testprogram.Write(h.t, filepath.Join(h.home, name), content)
 }
 
 // release replaces the installed version of nod by another version.
 func (h *house) release(version string) {
 	h.NoError(os.RemoveAll(filepath.Join(h.home, "opt")))
-	copyOfNod(h.t, filepath.Join(h.home, "opt", "nod-"+version, "nod"))
+	testprogram.Copy(h.t, rig.Binary, filepath.Join(h.home, "opt", "nod-"+version, "nod"))
 	link := filepath.Join(h.bin, "nod")
 	h.NoError(os.RemoveAll(link))
 	h.NoError(os.Symlink(filepath.Join(h.home, "opt", "nod-"+version, "nod"), link))
@@ -330,7 +320,7 @@ func TestAProgramOfGoRunIsNotInstalled(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	path := filepath.Join(t.TempDir(), "go-build1", "nod")
-	copyOfNod(t, path)
+	testprogram.Copy(t, rig.Binary, path)
 	for _, args := range []string{"setup --yes", "service install", "install claude-code"} {
 		c := exec.Command(path, strings.Fields(args)...)
 		c.Env = []string{"HOME=" + home}

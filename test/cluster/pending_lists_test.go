@@ -25,7 +25,7 @@ func stuck(e *rig.Env) (holds func() []string) {
 	e.T.Helper()
 	store, err := bus.OpenStore(e.Ctx, e.Dial(roles.ID{Role: roles.EngineStore}, e.Server.URL()), 1)
 	e.NoError(err)
-	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // the queue that the engines use too
+	queue, err := store.Records.Due(e.Ctx, 30*time.Second) // the engines take timers from this queue as well
 	e.NoError(err)
 	var mu sync.Mutex
 	var held []string
@@ -50,7 +50,7 @@ func firedAndHeld(e *rig.Env, ask func(id string) *rig.Question) (key string) {
 	e.T.Helper()
 	holds := stuck(e)
 	e.Timeout("S", time.Second)
-	for i := 0; len(holds()) == 0; i++ { // repeat, because the running engine may take a timer first and decide its record
+	for i := 0; len(holds()) == 0; i++ { // the attempt is repeated, because the running engine may take a timer first and decide its record
 		q := ask(fmt.Sprint("q-", i))
 		e.Soon("its timer has fired", func() bool {
 			return slices.Contains(holds(), q.Key) || e.Stored(q.Key).Record.Decision != nil
@@ -146,7 +146,7 @@ func TestPagesHoldAllPendingRequests(t *testing.T) {
 			env.Greater(p.Revision, seen[p.Key()])
 			seen[p.Key()] = p.Revision
 		}
-		if after == "" { // after the first page: change a record on it and one on a later page
+		if after == "" { // after the first page, change a record on that page and one on a later page
 			for _, key := range []string{"S.q-00", "S.q-19"} {
 				_, err := env.Store.Records.Update(env.Ctx, env.Stored(key))
 				env.NoError(err)
@@ -194,9 +194,9 @@ func TestPagesShareScans(t *testing.T) {
 			seen = append(seen, prompt.PendingID)
 		}
 		switch page {
-		case 5: // stored after the scan for the next pages, which does not find it
+		case 5: // this request is stored after the scan for the next pages, which therefore does not find it
 			ada.Asks(rig.Deploy("S", "late"))
-		case 6: // found by that scan, but decided before its page is read
+		case 6: // this request is found by that scan, but decided before its page is read
 			env.Ann().Allows(asked[12])
 		}
 		if q.After = p.Next; q.After == "" {

@@ -31,7 +31,7 @@ func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 	lose("KV_pending_permissions", "nod-outbox")
 	lose("KV_pending_permissions", "nod-clock")
 	lose("permission_prompts", "tg")
-	env.Registers("tg", "carrier", false) // as a worker does every few seconds
+	env.Registers("tg", "carrier", false) // renews the worker's lease, as a worker does every few seconds
 	env.Timeout("S", 2*time.Second)
 	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
 	env.Soon("the carrier is given its prompt", func() bool { return shown.Times(q.Key, q.Receipt.Revision) > 0 })

@@ -88,7 +88,7 @@ func (c *cluster) begin(p *exec.Cmd) *exec.Cmd {
 }
 
 func stop(p *exec.Cmd) {
-	_ = p.Process.Kill() // fails if the process has already ended
+	_ = p.Process.Kill() // Kill fails if the process has already ended
 	_ = p.Wait()
 }
 

@@ -58,6 +58,7 @@ var mayImport = []struct {
 	may  []string
 }{
 	{"schemas/...", nil},
+	{"internal/testprogram", nil},
 	{"bus/roles", []string{"schemas"}},
 	{"bus", []string{"schemas", "bus/roles"}},
 	{"actors/policy/pathname", nil},
@@ -74,7 +75,8 @@ var mayImport = []struct {
 	{"actors/agent", []string{"actors", "bus", "schemas"}},
 	{"actors", []string{"bus", "schemas"}},
 	{"connectors/httpserve", nil},
-	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/httpserve"}},
+	{"connectors/people/payload", nil},
+	{"connectors/people/...", []string{"schemas", "connectors/people", "connectors/people/payload", "connectors/httpserve"}},
 	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve"}},
 	{"connectors/agents/contain/inner", nil},
 	{"connectors/agents/contain/egress", nil},
@@ -110,16 +112,17 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/nats-io/nats.go":            {"bus/...", "test/..."},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
-		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/..."}, // actors/policy, contained: only in tests
-		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"},                                // httpapi: only in tests
+		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
+		"github.com/aymanbagabas/go-udiff":      {"connectors/people/payload"},
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // httpapi imports this module only in tests
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
-		"github.com/chromedp":                   {"connectors/people/web"}, // only in tests
+		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests
 		"github.com/tmaxmax/go-sse":             {"connectors/agents/opencode"},
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
-		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // acp: only in tests
-		"github.com/anishathalye/porcupine":     {"test/chaos"},                        // only in tests
+		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // acp imports this module only in tests
+		"github.com/anishathalye/porcupine":     {"test/chaos"},                        // imported only in tests
 		"charm.land/":                           {"connectors/people/inbox"},
 		"github.com/charmbracelet/":             {"connectors/people/inbox"},
 	}

@@ -28,8 +28,9 @@ func (w *window) printed(text string) {
 	w.lines = append(w.lines, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
 }
 
-// The picture in the README shows the output of a real run of nod, with fixed texts for
-// those that differ between runs (ids, times, the machine's names). -update draws it again.
+// The picture in the README shows the output of a real run of nod, with fixed texts in
+// place of those that differ between runs (ids, times, the machine's names). -update draws
+// it again.
 func TestTheTerminalIsDrawnFromARun(t *testing.T) {
 	const picture = "../../docs/terminal.svg"
 	agent, person := filmed(t)
@@ -99,6 +100,8 @@ func same(text, id string) string {
 	for _, r := range []struct{ pattern, as string }{
 		{`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`, "2026-02-08 09:30:00"},
 		{`· \d\d:\d\d UTC`, "· 09:30 UTC"},
+		{`\d+ [A-Z][a-z]{2} \d\d:\d\d UTC`, "15 Feb 09:30 UTC"},
+		{`— nod ask · .* · `, "— nod ask · app · "},
 		{`nod revoke [A-Za-z0-9_-]+`, "nod revoke k3v9x2mp"},
 		{`(?m)^(f2bz34kv  )\ds`, "${1}4s"},
 		{`(?m)^(Host +).+`, "${1}devbox"},
@@ -113,7 +116,7 @@ func same(text, id string) string {
 // The picture's measures, in pixels except for columns.
 const (
 	lineHeight = 19
-	charWidth  = 8.4375 // of a monospaced font of 14 pixels
+	charWidth  = 8.4375 // the width of a character in a monospaced font of 14 pixels
 	margin     = 16
 	titleBar   = 30
 	columns    = 112 // characters in a line: 945 pixels

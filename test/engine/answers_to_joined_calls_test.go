@@ -150,8 +150,8 @@ func TestACallAskedAgainDuringItsAllowRunsOnce(t *testing.T) {
 	}
 }
 
-// A call joins a question, or uses an approval, only if not just its input is the same, but
-// also its project, host, effect and options.
+// A call joins a question, or uses an approval, only if its input, project, host, effect
+// and options are all the same.
 func TestOnlyIdenticalCallsJoinAQuestion(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, fewerPrompts)

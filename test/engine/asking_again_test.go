@@ -78,7 +78,7 @@ func TestAskingAgainClaimsTheIDAgainstAnAutomaticDecision(t *testing.T) {
 	env.Apply(rig.Rules("", ""))
 	q := ada.Asks(rig.Lookup("S", "1")) // a repeated request; nothing is stored for its id, so it claims the id
 	env.Apply(rig.Rules("Lookup", ""))
-	reply, err := ada.Sends(rig.Lookup("S", "1"), false) // the first send, arriving late
+	reply, err := ada.Sends(rig.Lookup("S", "1"), false) // the first copy of the request arrives late
 	env.NoError(err)
 	var late schemas.Decision
 	env.NoError(reply.Into(&late))
@@ -164,7 +164,7 @@ func TestTheSameIDWithOtherContentIsAConflict(t *testing.T) {
 	}
 	env.Equal(before, env.Stored("S.1"))
 
-	same := rig.Deploy("S", "1") // fields outside the digest may differ
+	same := rig.Deploy("S", "1") // fields that the digest does not cover may differ
 	same.TaskID, same.AgentName, same.ActionDetails = "t2", "Another", []byte(` {"to" : "production"} `)
 	env.Equal(q.Receipt, ada.Asks(same).Receipt)
 

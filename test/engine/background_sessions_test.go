@@ -98,7 +98,7 @@ func TestActivityAfterAnotherSessionsIsStoredAtOnce(t *testing.T) {
 	other := schemas.Session{Type: schemas.TypeSession, SessionID: "other", Agent: "ada", CreatedAt: first, ActiveAt: first.Add(time.Millisecond)}
 	_, err := env.Store.Presence.Put(env.Ctx, "active.ada.other", other, 0, time.Hour)
 	env.NoError(err)
-	again := time.After(rig.Patience / 2) // well before the engine would store the same session again anyway
+	again := time.After(rig.Patience / 2) // this is well before the engine would store the same session again anyway
 	for !noted(ada)["front"].After(first) {
 		select {
 		case <-again:

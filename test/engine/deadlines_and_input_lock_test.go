@@ -16,7 +16,7 @@ import (
 // timeouts returns the settings of rig.Everybody with these timeouts, in seconds.
 func timeouts(connected, disconnected, voice int) string {
 	var s map[string]any
-	_ = json.Unmarshal([]byte(rig.Everybody), &s) // a constant, which is valid
+	_ = json.Unmarshal([]byte(rig.Everybody), &s) // cannot fail: the text is a constant
 	s["permissions"] = map[string]any{"connected_timeout_seconds": connected, "disconnected_timeout_seconds": disconnected}
 	s["connectors"] = map[string]any{"voice": map[string]any{"permission_timeout_seconds": voice}}
 	data, _ := json.Marshal(s)
@@ -36,7 +36,7 @@ func TestATimeoutIsChosenWhenItsRequestIsSent(t *testing.T) {
 	for _, nod := range []struct {
 		name                           string
 		settings                       string
-		voice                          time.Duration // NOD_PERMISSION_TIMEOUT
+		voice                          time.Duration // the value of NOD_PERMISSION_TIMEOUT
 		connected, disconnected, spoke time.Duration
 	}{
 		{"defaults", rig.Everybody, 0, time.Minute, 7 * 24 * time.Hour, 5 * time.Minute},
@@ -239,7 +239,7 @@ func TestTheBrokerEndsALeaseThatIsNotRenewed(t *testing.T) {
 	ann, bob := env.Ann(), env.Bob()
 	env.True(ann.Does(schemas.PresenceLock, "S", "laptop", "terminal").Granted)
 	env.False(bob.Does(schemas.PresenceLock, "S", "phone", "web").Granted)
-	for range 3 { // longer than one lease in total: each renewal must start a new lease
+	for range 3 { // the three renewals take longer than one lease, so each renewal must start a new lease
 		env.Passed(time.Now().Add(2200 * time.Millisecond))
 		env.True(ann.Does(schemas.PresenceRenew, "S", "laptop", "terminal").Granted)
 	}

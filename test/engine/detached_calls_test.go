@@ -80,7 +80,7 @@ func TestAnAllowBeforeADetachLeavesAnApproval(t *testing.T) {
 	env.Ann().Allows(q)
 	d := q.Ends(schemas.Allowed)
 	env.Soon("the decision is logged", env.OutboxIdle)
-	for range 2 { // an agent whose reply was lost detaches again
+	for range 2 { // the agent detaches again, as it does if the reply was lost
 		env.NoError(ada.Asker.Detach(env.Ctx, "S", "first", "the host waits no longer"))
 	}
 	env.Soon("the outbox has handled all changes", env.OutboxIdle)
@@ -160,7 +160,7 @@ func TestAHostThatGoesOnWithdrawsItsRequests(t *testing.T) {
 		r.TaskID, r.HostAsks, r.ActionDetails = task, true, []byte(`{"to":"`+to+`"}`)
 		return ada.Asks(r)
 	}
-	plain := ada.Asks(rig.Deploy("S", "plain")) // the host does not ask its user about this one
+	plain := ada.Asks(rig.Deploy("S", "plain")) // the host does not ask its user about this call
 	one, two := ask("one", "", "a"), ask("two", "", "a")
 	sub, b := ask("sub", "helper", "b"), ask("b", "", "b")
 

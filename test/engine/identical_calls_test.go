@@ -60,7 +60,7 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	env.NoError(err)
 	env.Equal(p, same, "the id of a waiter shows its question")
 
-	third := ada.Asks(rig.Deploy("S", "third")) // joins after Ann has read the prompt, which counts two calls
+	third := ada.Asks(rig.Deploy("S", "third")) // this call joins after Ann has read the prompt, which counts two calls
 	d, err := env.Ann().SaysOf(first, "allow_once", p.Waiters)
 	env.NoError(err)
 	env.Equal("first", d.PendingID)
@@ -74,7 +74,7 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	again, err := env.Ann().SaysOf(first, "allow_once", 2) // the same answer arrives twice
 	env.NoError(err)
 	env.Equal(d, again)
-	_, err = env.Bob().SaysOf(first, "reject_once", 3) // another person's answer, too late
+	_, err = env.Bob().SaysOf(first, "reject_once", 3) // another person's answer, which comes too late
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
 	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the same answer, but for three calls instead of two
 	env.Refusal(err, schemas.CodeConflict)
@@ -250,7 +250,7 @@ func TestTheNewerOfADenialAndAnApprovalCounts(t *testing.T) {
 	env.Ann().Denies(first)
 	env.Equal(schemas.Denied, ada.Gets(rig.Deploy("S", "again")).Outcome)
 	env.Bob().Allows(second)
-	env.Soon("the outbox has handled all changes", env.OutboxIdle) // it handles the denial once more, and must not restore it
+	env.Soon("the outbox has handled all changes", env.OutboxIdle) // the outbox handles the denial once more, and must not restore it
 	fourth := ada.Asks(rig.Deploy("S", "fourth"))
 
 	env.Ann().Denies(third)

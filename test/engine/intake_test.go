@@ -247,7 +247,7 @@ func TestRepliesGoOnlyToTheAgentsOwnInbox(t *testing.T) {
 		}
 	}
 	env.NoError(ada.Flush())
-	for i := range 3 { // these reach the engine after the messages above
+	for i := range 3 { // these requests reach the engine after the messages above
 		d := env.Agent("ada").Gets(rig.Lookup("S", fmt.Sprint("after", i)))
 		env.Equal(schemas.Allowed, d.Outcome)
 	}

@@ -119,7 +119,7 @@ func TestADeadEngineBlocksNoIdenticalCall(t *testing.T) {
 	t.Run("a request that joined no question", func(t *testing.T) {
 		first, second := ada.Asks(rig.Deploy("C", "first")), ada.Asks(rig.Deploy("C", "second"))
 		entry := env.Stored(first.Key)
-		entry.Record.Waiters = entry.Record.Waiters[:1] // the state before the second call was added
+		entry.Record.Waiters = entry.Record.Waiters[:1] // restores the state before the second call was added
 		_, err := env.Store.Records.Update(env.Ctx, entry)
 		env.NoError(err)
 		env.Ann().Allows(first)
@@ -226,6 +226,6 @@ func TestAUsedAndRevokedApprovalAllowsNothing(t *testing.T) {
 	env.NoError(env.Owner().Revoke(env.Ctx, d.Grant))
 	stream, err := env.Raw.Stream(env.Ctx, "KV_pending_permissions")
 	env.NoError(err)
-	env.NoError(stream.Purge(env.Ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.first"))) // as if it had expired
+	env.NoError(stream.Purge(env.Ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.first"))) // removes the record, as if it had expired
 	ada.Asks(rig.Deploy("S", "first"))
 }

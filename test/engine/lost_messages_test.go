@@ -97,7 +97,7 @@ func TestAWriteWithALostAcknowledgementIsLookedUp(t *testing.T) {
 			heard := wire.HoldOn(c.marker)
 			go func() {
 				<-heard
-				for env.Ctx.Err() == nil && writes(env) == before { // until the write is stored
+				for env.Ctx.Err() == nil && writes(env) == before { // waits until the write is stored
 				}
 				wire.Cut()
 			}()

@@ -89,19 +89,24 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 	return nil
 }
 
-// 1,000 requests on two engines, each with four answers, a withdrawal and its
-// deadline at nearly the same moment: every party gets the one stored decision.
+// Hundreds of requests on two engines, each with four answers, a withdrawal and its deadline
+// at nearly the same moment: every party gets the one stored decision.
 func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	const sessions = 20
-	requests, atOnce := 1000, 100
-	if testing.Short() {
+	requests, atOnce := 400, 100
+	switch {
+	case *rig.Long:
+		requests = 1000
+	case testing.Short():
 		requests, atOnce = 300, 30
-		t.Log("the short form: 300 requests instead of 1000; the winners are not checked, since under the race detector the clock may win every race")
+		t.Log("-short: 300 requests; the winners are not checked, since under the race detector the clock may win every race")
+	default:
+		t.Log("400 requests; -long runs 1000")
 	}
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
 	var mu sync.Mutex
-	published := map[string]map[string]bool{} // decision ids sent to the agent, by record key
+	published := map[string]map[string]bool{} // the ids of the decisions that were sent to the agent, by record key
 	stop, err := ada.Conn.Subscribe("nod.v1.decision.ada.>", func(m bus.Message) {
 		var d schemas.Decision
 		if schemas.Decode(m.Data, &d) != nil {
@@ -144,7 +149,7 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 			if i%4 == 0 {
 				meet = -rand.N(time.Second)
 			}
-			if q.Receipt.Revision != 0 { // 0 if the request was decided before its receipt: then there is no race
+			if q.Receipt.Revision != 0 { // the revision is 0 if the request was decided before its receipt: then there is no race
 				<-time.After(time.Until(q.Receipt.Deadline) - ahead + meet)
 			}
 			heard := race(env, q)
@@ -168,7 +173,7 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	for _, o := range []schemas.Outcome{schemas.Allowed, schemas.Denied, schemas.Withdrawn, schemas.TimedOut} {
 		env.True(testing.Short() || outcomes[o] > 0, "no request ended %s, so the race was not real", o)
 	}
-	// The outbox may send decisions again: still one decision per request.
+	// The outbox may send decisions again, and each request still has one decision.
 	env.Soon("the agent got a decision for each request, and the outbox is idle", func() bool {
 		mu.Lock()
 		defer mu.Unlock()

@@ -20,7 +20,7 @@ func TestAskingAgainMovesNeitherTimerNorDeadline(t *testing.T) {
 	env.Timeout("S", time.Hour)
 	first := ada.Asks(rig.Deploy("S", "1"))
 	armed := env.Timer("S.1")
-	env.Timeout("S", 2*time.Hour) // so that a newly computed deadline would differ
+	env.Timeout("S", 2*time.Hour) // changes the timeout, so that a newly computed deadline would differ
 	env.Ann().Does(schemas.PresenceLock, "S", "laptop", "terminal")
 
 	again := ada.Asks(rig.Deploy("S", "1"))
@@ -70,7 +70,7 @@ func TestTheSweepTimesOutRequestsWithoutATimer(t *testing.T) {
 	ada := env.Agent("ada")
 	env.Timeout("S", 3*time.Second)
 	q := ada.Asks(rig.Deploy("S", "1"))
-	env.LoseTimer("S.1") // like a timer that fired so long ago that its message is no longer kept
+	env.LoseTimer("S.1") // the timer is gone, as if it had fired so long ago that its message is no longer kept
 	env.Passed(q.Receipt.Deadline)
 	env.Nil(env.Stored("S.1").Record.Decision)
 	env.Engine(engine.Options{})
@@ -90,7 +90,7 @@ func TestATimerArmedTooLateIsOverwrittenBeforeTheReceipt(t *testing.T) {
 	env.NoError(env.Store.Records.Rearm(env.Ctx, &orphan))
 	stream, err := env.Raw.Stream(env.Ctx, "KV_pending_permissions")
 	env.NoError(err)
-	env.NoError(stream.Purge(env.Ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.1"))) // as if the record had never been stored
+	env.NoError(stream.Purge(env.Ctx, jetstream.WithPurgeSubject("$KV.pending_permissions.S.1"))) // removes the record, as if it had never been stored
 	q := ada.Asks(rig.Deploy("S", "1"))
 	armed, err := time.Parse(time.RFC3339Nano, env.Timer("S.1"))
 	env.NoError(err)
@@ -104,7 +104,7 @@ func TestATimerOfAnotherEventIsArmedAgain(t *testing.T) {
 	env.Timeout("S", 5*time.Second)
 	early := schemas.Event{At: time.Now().Add(-time.Second).UTC(), Kind: schemas.EventEscalate}
 	q := env.Agent("ada").Asks(rig.Deploy("S", "1"))
-	env.Arms("S.1", early) // in the past, so the timer fires at once
+	env.Arms("S.1", early) // the event is in the past, so the timer fires at once
 	env.Soon("the timer is armed again", func() bool {
 		entry := env.Stored("S.1")
 		armed, err := env.Store.Records.Armed(env.Ctx, &entry) // an error means that the fired timer is not replaced yet

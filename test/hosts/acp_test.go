@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -55,7 +56,7 @@ func acp(m *rig.Machine, session string, flags ...string) *acpRun {
 	require.NoError(m.T, err)
 	a.heard, a.stderr = bufio.NewReader(out), bufio.NewReader(errs)
 	require.NoError(m.T, a.cmd.Start())
-	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // the process has usually ended
+	m.T.Cleanup(func() { _ = a.cmd.Process.Kill() }) // Kill fails if the process has ended
 	return a
 }
 
@@ -66,7 +67,7 @@ func (a *acpRun) ends(t *testing.T) (stdout, stderr string, code int) {
 	require.NoError(t, err)
 	out, err := io.ReadAll(a.heard)
 	require.NoError(t, err)
-	_ = a.cmd.Wait() // its error is the exit code, which is returned
+	_ = a.cmd.Wait() // Wait's error is only the exit code, which ends returns anyway
 	return string(out), string(errs), a.cmd.ProcessState.ExitCode()
 }
 
@@ -182,7 +183,7 @@ func TestStoppingACPWithdrawsAndStopsTheAgent(t *testing.T) {
 			id := m.Pending(session)
 			cmd.Stdout = read // the end of the pipe that the editor reads; stop closes it
 			require.NoError(t, stop(&acpRun{cmd: cmd}))
-			_ = cmd.Wait() // fails, because a signal stops the agent
+			_ = cmd.Wait() // Wait fails, because a signal stops the agent
 			assert.NotZero(t, cmd.ProcessState.ExitCode())
 			assert.NotContains(t, errs.String(), `"ja"`)
 			assert.Equal(t, "withdrawn", outcome(m, id))
@@ -260,10 +261,7 @@ func TestACPOverHTTPAnswersIdenticalCalls(t *testing.T) {
 	require.NoError(t, err)
 	id := m.Pending("http-two")
 	second := acp(m, "http-two")
-	require.Eventually(t, func() bool {
-		stdout, _, _ := m.Run("pending", "--json")
-		return strings.Contains(stdout, `"waiters":2`) || strings.Contains(stdout, `"waiters": 2`)
-	}, rig.Patience, rig.Tick)
+	m.Shown(id, func(p schemas.Prompt) bool { return p.Waiters == 2 })
 
 	r, err := http.NewRequest(http.MethodPost, said[1]+"/api/v1/acp/permissions/respond", strings.NewReader(`{"pending_id":"`+id+`","option_id":"nein"}`))
 	require.NoError(t, err)

@@ -72,7 +72,7 @@ func TestADeniedCallThatRanGetsAnAftermath(t *testing.T) {
 	ada, ann := env.Agent("ada"), env.Ann()
 	q := ada.Asks(hostCall("1", "a"))
 	began := asked(env, q)
-	env.Passed(began.Add(time.Second)) // so that even a report that comes 1 s late puts the call's start before the denial
+	env.Passed(began.Add(time.Second)) // waits, so that even a report that comes 1 s late puts the call's start before the denial
 	ann.Denies(q)
 	denied := q.Ends(schemas.Denied)
 
@@ -188,7 +188,7 @@ func TestTheEndOfATurnWithdrawsItsProgramsRequests(t *testing.T) {
 func (h *hookRun) killed() {
 	h.t.Helper()
 	require.NoError(h.t, h.cmd.Process.Kill())
-	_ = h.cmd.Wait() // fails, because the process was killed
+	_ = h.cmd.Wait() // Wait fails, because the process was killed
 }
 
 // If the hook of any host is killed while it waits, its request is withdrawn. If the request was
@@ -206,22 +206,23 @@ func TestAKilledHooksRequestIsWithdrawn(t *testing.T) {
 	}
 	for name, g := range gates() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := strings.ReplaceAll(name, " ", "-")
 			h := startHook(m, t, g, s, "1", "make 1", "1h")
 			id := m.Pending(s)
 			h.killed()
-			require.Eventually(t, func() bool { return shown(id).Decision != nil }, rig.Patience, rig.Tick)
+			m.Shown(id, func(p schemas.Prompt) bool { return p.Decision != nil })
 			assert.Equal(t, schemas.Withdrawn, shown(id).Decision.Outcome)
 			assert.Equal(t, "the agent's hook was stopped", shown(id).Decision.Message)
 			assert.Empty(t, shown(id).Aftermath)
 
 			h = startHook(m, t, g, s, "2", "make 2", "1h")
 			id = m.Pending(s)
-			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // so that the hook does not receive the decision
+			require.NoError(t, h.cmd.Process.Signal(syscall.SIGSTOP)) // suspends the hook, so that it does not receive the decision
 			_, stderr, code := m.Run("allow", id)
 			require.Zero(t, code, stderr)
 			h.killed()
-			require.Eventually(t, func() bool { return len(shown(id).Aftermath) > 0 }, rig.Patience, rig.Tick)
+			m.Shown(id, func(p schemas.Prompt) bool { return len(p.Aftermath) > 0 })
 			assert.Equal(t, schemas.Allowed, shown(id).Decision.Outcome)
 			assert.Equal(t, schemas.AftermathNeverRan, shown(id).Aftermath[0].Kind)
 		})

@@ -1,7 +1,10 @@
 package hosts
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,11 +66,24 @@ type hookRun struct {
 func startHook(m *rig.Machine, t *testing.T, g gate, session, id, command, patience string) *hookRun {
 	h := &hookRun{t: t, gate: g, command: command}
 	h.cmd = m.Command("hook", g.host, "--host-timeout", patience)
-	h.cmd.Stdin = strings.NewReader(strings.NewReplacer("SESSION", session, "ID", session+"-"+id, "COMMAND", command).Replace(g.input))
+	input := strings.NewReplacer("SESSION", session, "ID", session+"-"+id, "COMMAND", command).Replace(g.input)
+	if g.host == "codex" {
+		input = strings.Replace(input, "{", fmt.Sprintf(`{"transcript_path":%q,`, rollout(t, session+"-"+id, command)), 1)
+	}
+	h.cmd.Stdin = strings.NewReader(input)
 	h.cmd.Stdout, h.cmd.Stderr = &h.out, &h.errs
 	require.NoError(t, h.cmd.Start())
-	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // the hook may have ended
+	t.Cleanup(func() { _ = h.cmd.Process.Kill() }) // Kill fails if the hook has ended
 	return h
+}
+
+// rollout writes a rollout of Codex in which the model runs the command in the session's
+// directory.
+func rollout(t *testing.T, id, command string) string {
+	file := filepath.Join(t.TempDir(), "rollout.jsonl")
+	line := fmt.Sprintf(`{"type":"response_item","payload":{"type":"function_call","name":"exec_command","call_id":%q,"arguments":%q}}`, id, fmt.Sprintf(`{"cmd":%q}`, command))
+	require.NoError(t, os.WriteFile(file, []byte(line+"\n"), 0o600))
+	return file
 }
 
 // ends waits for the hook's end, and checks its stdout, its stderr and that its exit code is 0.
@@ -119,7 +135,7 @@ func TestEveryHostGetsTheRightHookOutput(t *testing.T) {
 	const command = "make release"
 	late := map[string]*hookRun{}
 	for name, g := range gates() {
-		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "40s") // all started now, because each of them waits 20 s
+		late[name] = startHook(m, t, g, session(name, "late"), "1", command, "40s") // all hooks start now, because each of them waits 20 s
 	}
 	for name, g := range gates() {
 		t.Run("always "+name, func(t *testing.T) {

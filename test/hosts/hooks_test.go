@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
@@ -101,7 +102,7 @@ func TestResumeContinuesADeferredRun(t *testing.T) {
 	assert.Contains(t, stdout, "the agent has stopped waiting; an answer counts if it asks again")
 
 	claude := filepath.Join(t.TempDir(), "claude")
-	require.NoError(t, os.WriteFile(claude, []byte("#!/bin/sh\necho \"$@\"\nexit 7\n"), 0o755))
+	testprogram.Write(t, claude, "#!/bin/sh\necho \"$@\"\nexit 7\n")
 	resume := m.Command("resume", "S-1", "--claude", claude, "--", "--model", "opus")
 	var out strings.Builder
 	resume.Stdout = &out
@@ -150,7 +151,7 @@ func TestInstallAsksClaudeCodeForItsVersion(t *testing.T) {
 	m := rig.NewMachine(t)
 	for version, known := range map[string]bool{"2.1.329 (Claude Code)": true, "2.1.9 (Claude Code)": false, "no version": false} {
 		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "claude"), []byte("#!/bin/sh\necho '"+version+"'\n"), 0o755))
+		testprogram.Write(t, filepath.Join(dir, "claude"), "#!/bin/sh\necho '"+version+"'\n")
 		settings := filepath.Join(dir, "settings.json")
 		cmd := m.Command("install", "claude-code", "--settings", settings)
 		cmd.Env = append(cmd.Env, "PATH="+dir+":"+os.Getenv("PATH"))

@@ -49,7 +49,7 @@ func mcpOver(m *rig.Machine, version string, args ...string) *mcpServer {
 	s.stdin, s.stdout, s.cmd.Stdout, s.cmd.Stderr = stdin, stdout, w, &s.errs
 	require.NoError(m.T, s.cmd.Start())
 	require.NoError(m.T, w.Close())
-	m.T.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() }) // both fail if the process has ended already
+	m.T.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() }) // Kill and Wait fail if the process has ended already
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	s.client, err = client.Connect(m.T.Context(), &mcp.IOTransport{Reader: s, Writer: stdin}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	require.NoError(m.T, err)
@@ -180,7 +180,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	require.NoError(t, err)
 	server.Stderr = os.Stderr
 	require.NoError(t, server.Start())
-	t.Cleanup(func() { _ = server.Process.Kill() }) // fails if the server has ended already
+	t.Cleanup(func() { _ = server.Process.Kill() }) // Kill fails if the server has ended already
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 	found := regexp.MustCompile(`^nod mcp is up on (http://127\.0\.0\.1:\d+/mcp); its bearer token is in (.+)\n$`).FindStringSubmatch(line)
@@ -216,7 +216,7 @@ func TestMCPOverHTTP(t *testing.T) {
 			require.NoError(t, server.Wait())
 		}
 		_, stderr, code = m.Run("deny", "open-"+version)
-		require.Equal(t, version == "2026-07-28", code != 0, stderr) // when the server got SIGTERM, it withdrew the request
+		require.Equal(t, version == "2026-07-28", code != 0, stderr) // the server withdrew the request when it got SIGTERM
 		require.NoError(t, client.Close())
 	}
 }

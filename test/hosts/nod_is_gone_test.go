@@ -39,7 +39,7 @@ func TestCodexAppServerWhenNodIsGone(t *testing.T) {
 			require.NoError(t, err)
 			c.Stderr = os.Stderr
 			require.NoError(t, c.Start())
-			kill := func() { _ = c.Process.Kill() } // the process has usually ended
+			kill := func() { _ = c.Process.Kill() } // Kill fails if the process has ended
 			latest := time.AfterFunc(4*rig.Patience, kill)
 			t.Cleanup(func() { latest.Stop(); kill() })
 			out := bufio.NewReader(pipe)

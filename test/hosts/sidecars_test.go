@@ -67,7 +67,7 @@ func (o *openCode) followedBy(m *rig.Machine, args ...string) *exec.Cmd {
 	out, err := follow.StdoutPipe()
 	require.NoError(o.t, err)
 	require.NoError(o.t, follow.Start())
-	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // both fail if the process has ended already
+	o.t.Cleanup(func() { _ = follow.Process.Kill(); _ = follow.Wait() }) // Kill and Wait fail if the process has ended already
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(o.t, err)
 	assert.Equal(o.t, "nod gets the permission prompts of OpenCode at "+o.url+"\n", line)

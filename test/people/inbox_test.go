@@ -61,7 +61,8 @@ func decided(m *rig.Machine, t *testing.T, id string) *schemas.Decision {
 	return shown.Decision
 }
 
-// An approver answers in a terminal, and sees there what others decide and when nod is away.
+// An approver answers in a terminal, which also shows the decisions of other approvers and
+// whether nod is unavailable.
 func TestTheInboxInATerminal(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -75,10 +76,8 @@ func TestTheInboxInATerminal(t *testing.T) {
 	waiting.Stdout = &out
 	require.NoError(t, waiting.Start())
 	p.Shows("▸ first-re")
-	p.Shows("No Allow: v shows it in full")
 	p.Types("v")
 	p.Shows("In full: first-request")
-	p.Types("Space")
 	p.Shows("Shown whole: y allows exactly this")
 	presses(p, "y", "✅ Allowed once · "+rig.Me(t))
 	require.NoError(t, waiting.Wait())
@@ -147,7 +146,7 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		command       string
 		width, height int
-		also          *strings.Replacer // writes as marks the characters that a terminal would show combined; nil if there are none
+		also          *strings.Replacer // replaces characters that a terminal would combine by their marks; nil if the command has no such characters
 	}{
 		"long":   {strings.Repeat("echo 0123456789; ", 5_882) + "rm -rf /", 120, 40, nil},
 		"bidi":   {"echo \u202e; rm -rf / #\u2066 ok\u2069 שלום \x1b[2J\x1b[8m hidden \x1b[0m" + strings.Repeat(" go", 60), 40, 20, nil},
@@ -165,8 +164,12 @@ func TestTheInboxAllowsOnlyCommandsShownWhole(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, input, 0o600))
 			m.Asked(t, "hostile", "--session", "S", "--tool", "Bash", "--input", "@"+file)
 			p := m.NewPane(t, c.width, c.height, m.Nod+" inbox")
-			p.Shows("No Allow: v shows it in full")
-			presses(p, "y", "No Allow")
+			if name == "padded" { // the padding is shown as its number, so the command fits
+				p.Shows("Shown whole: y allows")
+			} else {
+				p.Shows("No Allow: v shows it in full")
+				presses(p, "y", "No Allow")
+			}
 			p.Types("v")
 			p.Shows("In full: hostile")
 			rows := read(p)
@@ -203,7 +206,7 @@ func read(p *rig.Pane) (rows []string) {
 		}, fmt.Sprintf("a row after %d", len(rows)))
 		p.LessOrEqual(from, len(rows)+1, "a row was skipped")
 		rows = append(rows[:from-1], screen[2:2+to-from+1]...)
-		if to == of {
+		if text := strings.Join(screen, "\n"); to == of || strings.Contains(text, "Shown whole: y allows") {
 			return rows
 		}
 		p.Contains(strings.Join(screen, "\n"), "No Allow: read it to its end")
@@ -211,22 +214,22 @@ func read(p *rig.Pane) (rows []string) {
 	}
 }
 
-// payload joins the rows that show a request's command.
+// payload joins the rows that show a request's command, up to the line with the agent and the
+// risk. Each line of the command is a row of its own, unless it is broken.
 func payload(rows []string) string {
 	var b strings.Builder
-	in := false
 	for _, row := range rows {
-		text, first := strings.CutPrefix(row, "  │ ")
-		more, next := strings.CutPrefix(row, "  ┆ ")
+		text, first := strings.CutPrefix(row, "│ ")
+		if row == "│" { // tmux cuts blanks at the end of a row
+			text, first = "", true
+		}
 		switch {
-		case row == "  command":
-			in = true
-		case in && first:
-			b.WriteString(text)
-		case in && next:
-			b.WriteString(more)
+		case strings.HasPrefix(row, "— "):
+			return b.String()
+		case first && b.Len() > 0 && !strings.HasSuffix(b.String(), "line breaks⟧"):
+			b.WriteString("⏎" + text)
 		default:
-			in = false
+			b.WriteString(strings.TrimPrefix(text, "┆ "))
 		}
 	}
 	return b.String()

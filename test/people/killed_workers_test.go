@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,22 +17,19 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// thousand selects the long form of the test, which takes a minute or two.
-var thousand = flag.Bool("thousand", false, "kill workers amid a thousand prompts, not a few")
-
 // All workers are killed with SIGKILL while they show a thousand prompts. Each prompt is
 // shown once, or twice if a worker died between sending and recording it; the second
 // message then says that it is a repeat. Each request gets exactly one decision.
 func TestKillNineOfAWorker(t *testing.T) {
 	t.Parallel()
 	prompts, kills := 1000, 5
-	if !*thousand {
+	if !*rig.Long {
 		prompts, kills = 150, 2
-		t.Log("the short form: 150 prompts and 2 kills; -thousand runs 1000 and 5")
+		t.Log("150 prompts and 2 kills; -long runs 1000 and 5")
 	}
 	p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
 	p.Unlimited()
-	p.Latency(20 * time.Millisecond) // so that workers die after sending a prompt and before recording it
+	p.Latency(20 * time.Millisecond) // a slow network, so that workers die after sending a prompt and before recording it
 	p.StartNod()
 	workers := []func(){p.worker(), p.worker(), p.worker()}
 
@@ -62,6 +58,43 @@ func TestKillNineOfAWorker(t *testing.T) {
 	require.Eventually(t, func() bool { return p.live() == 0 }, time.Minute, rig.Tick, "a message still has its buttons")
 	p.shownOnce(prompts)
 	p.loggedOnce(ctx, prompts)
+}
+
+// A worker is killed with SIGKILL while it shows a question, at each point between its calls to
+// Telegram and its writes. The next worker goes on with the same message if its handle was
+// stored, and sends a repeat otherwise. No message about the decided request has buttons.
+func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
+	t.Parallel()
+	for point, c := range map[string]struct {
+		fault    telegramtest.Fault // the call to Telegram during which the worker is killed
+		messages int                // the messages about the question in the end
+	}{
+		"before the handle is stored":     {telegramtest.Fault{Method: "sendMessage", Done: true}, 2},
+		"between the handle and the edit": {telegramtest.Fault{Method: "editMessageText"}, 1},
+		"before the edit is recorded":     {telegramtest.Fault{Method: "editMessageText", Done: true}, 1},
+	} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			p := newPhone(t, `"token_env": "NOD_TEST_BOT"`)
+			p.StartNod()
+			kill, killed := p.worker(), make(chan struct{})
+			c.fault.Then = func() { kill(); close(killed) }
+			p.Fail(c.fault)
+			agent := p.asks("killed")
+			<-killed
+			if c.messages == 2 {
+				require.Zero(t, p.live(), "no worker knows this message")
+			}
+			p.worker() // takes over once the claim of the killed worker has ended
+			p.press(p.question("killed"), "Deny")
+			require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
+			require.Eventually(t, func() bool { return p.live() == 0 }, rig.Patience, rig.Tick)
+			require.Len(t, p.Chat(annOnTG), c.messages)
+			for i, m := range p.Chat(annOnTG) {
+				require.Equal(t, i > 0, strings.Contains(m.First, "Sent again"))
+			}
+		})
+	}
 }
 
 // storm sends many requests, and returns a function that waits for their decisions.

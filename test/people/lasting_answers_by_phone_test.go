@@ -18,7 +18,7 @@ func (p *phone) runs(id, command string) *waiting {
 		"--input", `{"command":"`+command+`","cwd":"/app"}`)}
 	w.Stdout, w.Stderr = &w.out, &w.errs
 	require.NoError(p.T, w.Start())
-	p.T.Cleanup(func() { _ = w.Process.Kill() }) // the process may have ended
+	p.T.Cleanup(func() { _ = w.Process.Kill() }) // Kill fails if the process has ended
 	return w
 }
 

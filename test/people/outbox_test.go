@@ -55,7 +55,7 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 			break
 		}
 	}
-	stop() // as if its process was killed
+	stop() // stops the engine as if its process was killed
 	for _, q := range questions {
 		now := env.Stored(q.Key)
 		env.Soon("viewers see how "+q.Key+" ended", func() bool { return seen.Times(q.Key, now.Revision) > 0 })
@@ -105,7 +105,7 @@ func TestTheOutboxPublishesUnpublishedDecisions(t *testing.T) {
 	env.Zero(again(), "the agent got the decision only by asking again, much later")
 	_, err = env.Ann().Says(q, "allow_once")
 	env.Equal("d1", env.Refusal(err, schemas.CodeConflict).Decision().DecisionID)
-	_, err = env.Store.Records.Decide(env.Ctx, entry) // the same write repeated, as after a lost acknowledgement
+	_, err = env.Store.Records.Decide(env.Ctx, entry) // repeats the same write, as a client does after a lost acknowledgement
 	env.True(err == nil || errors.Is(err, bus.ErrMoved))
 	env.Equal("d1", env.Stored("S.1").Record.Decision.DecisionID)
 }

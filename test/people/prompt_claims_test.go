@@ -22,7 +22,8 @@ type chat struct {
 	mu       sync.Mutex
 	messages []schemas.Prompt // the messages as they are now
 	first    []schemas.Prompt // the messages as they were sent
-	inCall   map[string]int   // running calls by request
+	live     map[int]bool     // the messages that have choices
+	inCall   map[string]int   // the number of running calls about each request
 	overlaps int
 }
 
@@ -46,12 +47,14 @@ func (c *chat) call(id string) (returns func()) {
 // on returns a carrier through which one worker uses the chat. The functions before and after
 // are called before and after each send of this worker.
 func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
-	return &line{c, before, after, nil}
+	return &line{chat: c, before: before, after: after}
 }
 
+// line is a carrier through which one worker uses the chat. The functions revise and revised
+// are called before and after each change of a pending question.
 type line struct {
 	*chat
-	before, after, revise func(schemas.Prompt)
+	before, after, revise, revised func(schemas.Prompt)
 }
 
 func (*line) Run(ctx context.Context, _ people.Desk) error {
@@ -76,7 +79,7 @@ func (l *line) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
 
 func (l *line) Settle(_ context.Context, ref people.Ref, p schemas.Prompt) error {
 	defer l.call(p.PendingID)()
-	return l.put(ref, p)
+	return l.put(ref, p, false)
 }
 
 func (l *line) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) error {
@@ -84,10 +87,14 @@ func (l *line) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) error
 	if l.revise != nil {
 		l.revise(p)
 	}
-	return l.put(ref, p)
+	err := l.put(ref, p, true)
+	if l.revised != nil {
+		l.revised(p)
+	}
+	return err
 }
 
-func (l *line) put(ref people.Ref, p schemas.Prompt) error {
+func (l *line) put(ref people.Ref, p schemas.Prompt, live bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var i int
@@ -95,7 +102,23 @@ func (l *line) put(ref people.Ref, p schemas.Prompt) error {
 		return err
 	}
 	l.messages[i] = p
+	if l.live == nil {
+		l.live = map[int]bool{}
+	}
+	l.live[i] = live
 	return nil
+}
+
+// choices returns the number of a request's messages that have choices.
+func (c *chat) choices(id string) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, live := range c.live {
+		if live && c.messages[i].PendingID == id {
+			n++
+		}
+	}
+	return n
 }
 
 // about returns the messages about a request with their current text.
@@ -121,7 +144,7 @@ func (c *chat) settled(id string, n int) func() bool {
 // worker is one worker of the connector tg.
 type worker struct {
 	stop func()
-	kill func() // closes its connection to nod
+	kill func() // closes the worker's connection to nod
 }
 
 func startWorker(e *rig.Env, c people.Carrier) *worker {
@@ -140,7 +163,7 @@ func workerOn(e *rig.Env, url string, c people.Carrier) *worker {
 	over := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = w.Stop(ctx) // fails for a killed worker, which has no connection
+		_ = w.Stop(ctx) // Stop fails for a killed worker, which has no connection
 		conn.Close()
 		sys.Stop()
 	}
@@ -232,7 +255,10 @@ func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")
 	open := make(chan *rig.Question, 1)
-	revise := func(schemas.Prompt) { // decides the request while its change is being shown
+	revise := func(p schemas.Prompt) { // decides the request while its change is being shown
+		if !p.Detached {
+			return // its choices are added
+		}
 		env.Ann().Denies(<-open)
 		env.Soon("its outcome is queued", env.OutboxIdle)
 	}
@@ -250,11 +276,18 @@ func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	env.Zero(tg.overlaps)
 }
 
-// deaths holds the moments at which a worker dies while it shows a prompt, each with a
-// carrier that calls die at that moment.
+// deaths holds the moments at which a worker dies before the handle of its message is stored,
+// each with a carrier that calls die at that moment.
 var deaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carrier{
 	"before it is sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(die, nil) },
 	"after it was sent": func(c *chat, die func(schemas.Prompt)) people.Carrier { return c.on(nil, die) },
+}
+
+// laterDeaths holds the moments at which a worker dies after it has stored the handle of its
+// message, and before it has stored that the message has its choices.
+var laterDeaths = map[string]func(c *chat, die func(schemas.Prompt)) people.Carrier{
+	"before its choices are added": func(c *chat, die func(schemas.Prompt)) people.Carrier { return &line{chat: c, revise: die} },
+	"after its choices were added": func(c *chat, die func(schemas.Prompt)) people.Carrier { return &line{chat: c, revised: die} },
 }
 
 // mortal starts a worker, asks a question and kills the worker while the worker shows its
@@ -273,8 +306,9 @@ func mortal(e *rig.Env, c *chat, carrier func(*chat, func(schemas.Prompt)) peopl
 	return q, back
 }
 
-// If a worker dies while it shows a prompt, another worker sends the prompt again, marked as
-// a repeat. The outcome is marked too, because no worker can edit the first message.
+// If a worker dies before it has stored the handle of its message, another worker sends the
+// prompt again, marked as a repeat. The outcome is marked too, because no worker can edit the
+// first message. That message never gets choices.
 func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range deaths {
@@ -284,19 +318,48 @@ func TestAPromptWhoseWorkerDiedIsShownAgain(t *testing.T) {
 			q, _ := mortal(env, tg, carrier, func() *rig.Question { return env.Agent("ada").Asks(rig.Deploy("S", "q")) })
 			before := len(tg.sent("q"))
 			startWorker(env, tg.on(nil, nil))
-			env.Soon("it is shown again", func() bool { return len(tg.sent("q")) == before+1 })
+			env.Soon("it is shown again", func() bool { return len(tg.sent("q")) == before+1 && tg.choices("q") == 1 })
 			env.True(tg.sent("q")[before].Repeat)
 			env.Ann().Denies(q)
 			env.Soon("its outcome is shown", func() bool { return tg.about("q")[before].Decision != nil })
 			env.True(tg.about("q")[before].Repeat)
 			env.Soon("the queue is empty", func() bool { return queueIdle(env) })
 			env.Len(tg.sent("q"), before+1)
+			env.Zero(tg.choices("q"))
 		})
 	}
 }
 
-// If a worker dies while it shows a prompt, and the request is decided before another worker
-// takes over, the other worker sends a message with the outcome.
+// If a worker dies after it has stored the handle of its message, another worker goes on with the
+// same message: it adds the choices or, if the request is decided by then, shows the outcome.
+func TestAMessageWhoseWorkerDiedIsCompleted(t *testing.T) {
+	t.Parallel()
+	for when, carrier := range laterDeaths {
+		for _, decided := range []bool{false, true} {
+			t.Run(fmt.Sprint(when, ", decided: ", decided), func(t *testing.T) {
+				t.Parallel()
+				env, tg := rig.Start(t, phones), &chat{}
+				q, _ := mortal(env, tg, carrier, func() *rig.Question { return env.Agent("ada").Asks(rig.Deploy("S", "q")) })
+				env.Equal(1, knownMessages(env, "q"), "the handle is stored")
+				if decided {
+					env.Ann().Denies(q)
+				}
+				startWorker(env, tg.on(nil, nil))
+				if !decided {
+					env.Soon("the question is shown", func() bool { return tg.choices("q") == 1 && queueIdle(env) })
+					env.False(tg.about("q")[0].Repeat)
+					env.Ann().Denies(q)
+				}
+				env.Soon("its outcome is shown", tg.settled("q", 1))
+				env.Zero(tg.choices("q"))
+				env.False(tg.about("q")[0].Repeat)
+			})
+		}
+	}
+}
+
+// If a worker dies before it has stored the handle of its message, and the request is decided
+// before another worker takes over, the other worker sends a message with the outcome.
 func TestAnOutcomeIsSentIfItsQuestionsHandleIsLost(t *testing.T) {
 	t.Parallel()
 	for when, carrier := range deaths {
@@ -313,6 +376,7 @@ func TestAnOutcomeIsSentIfItsQuestionsHandleIsLost(t *testing.T) {
 			env.Equal(schemas.Denied, told.Decision.Outcome)
 			env.Soon("the queue is empty", func() bool { return queueIdle(env) })
 			env.Len(tg.sent("q"), before+1)
+			env.Zero(tg.choices("q"), "the lost message never had choices")
 		})
 	}
 }
@@ -368,6 +432,7 @@ func TestADelayedWorkersMessageShowsTheOutcome(t *testing.T) {
 				env.Ann().Denies(q)
 			}
 			env.Soon("both messages show the outcome", tg.settled("q", 2))
+			env.Zero(tg.choices("q"))
 		})
 	}
 }

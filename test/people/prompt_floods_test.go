@@ -49,7 +49,7 @@ func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 		env.NoError(err)
 	}
 	env.NoError(nc.Flush())
-	for i := range questions { // the oldest first: its prompt was just released
+	for i := range questions { // the oldest question ends first: its prompt was just released
 		ada.Withdraws("S", fmt.Sprintf("q-%03d", i))
 		if i+1 < questions {
 			env.Soon("the next question is released", func() bool { return told(env, schemas.Key("S", fmt.Sprintf("q-%03d", i+1))) })

@@ -74,7 +74,7 @@ func (p *phone) asks(id string) *waiting {
 	w := &waiting{Cmd: p.Command(rig.Ask("phone", id)...)}
 	w.Stdout, w.Stderr = &w.out, &w.errs
 	require.NoError(p.T, w.Start())
-	p.T.Cleanup(func() { _ = w.Process.Kill() }) // the process may have ended
+	p.T.Cleanup(func() { _ = w.Process.Kill() }) // Kill fails if the process has ended
 	return w
 }
 
@@ -282,7 +282,7 @@ func (p *phone) worker() (stop func()) {
 	c.Stderr = &errs
 	require.NoError(p.T, c.Start())
 	stop = func() {
-		_ = c.Process.Kill() // the process may have ended
+		_ = c.Process.Kill() // Kill fails if the process has ended
 		_ = c.Wait()
 		require.NotContains(p.T, errs.String(), "secretsecret")
 	}

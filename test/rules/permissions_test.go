@@ -64,12 +64,14 @@ func TestAManagedSessionAsksForMoreThanItsPermissions(t *testing.T) {
 		r.ActionDetails = fmt.Appendf(nil, `{"command":%q,"cwd":%q}`, line, dir+"/in")
 		return r
 	}
+	env.NoError(os.Mkdir(dir+"/in/.git", 0o755)) // git reads are allowed only in a repository
 	for _, line := range []string{"ls", "cat x sub/y | head -n 3", "cd sub && ls", "git status", "grep -n foo " + dir + "/in/x", "cat sub/*.md"} {
 		env.Equal(schemas.Allowed, ada.Gets(command(line)).Outcome, line)
 	}
 	for _, line := range []string{"cat " + dir + "/out/x", "ls ..", "cat link/x", "cd .. && ls", "head -n3 ../out/x", "cat ~/x", "find / -name x", "ls link/../../out", "cat link/*", "cat < ../out/x", "wc -l < " + dir + "/out/x", "cat */../../out/x", "cat lin*/x", "cat sub/leak*.txt", "grep -lR x ."} {
 		ada.Asks(command(line)).Drop()
 	}
+	env.NoError(os.Remove(dir + "/in/.git"))
 	env.NoError(os.WriteFile(dir+"/.git", []byte("gitdir: elsewhere\n"), 0o600))
 	shown := ada.Asks(command("git show HEAD:out/x"))
 	env.Equal([]schemas.Reach{{Permissions: []string{"@read:" + dir}}}, env.Stored(shown.Key).Record.Remember, "git needs to read the whole repository around the directory")
@@ -166,7 +168,7 @@ func TestPermissionRequestsAreCheckedInOrder(t *testing.T) {
 	r.ActionDetails = []byte(`{"agent_id":"other"}`)
 	env.Contains(ada.Refused(r, schemas.CodeForbidden).Message, "Background agents cannot")
 	env.Apply(`{"approvers":{"people":[]}}`)
-	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // this refusal takes precedence over the one for the malformed tag
+	ada.Refused(rig.Permission("S", "", "r", "@read:"), schemas.CodeUndeliverable) // this refusal takes precedence over the refusal of the malformed tag
 }
 
 func TestAPermissionForAnotherSessionIsGrantedThere(t *testing.T) {
@@ -224,7 +226,7 @@ func TestASessionSharesOnlyPermissionsThatItHas(t *testing.T) {
 		Type: schemas.TypeShare, SessionID: "helper", AgentID: "third", Permissions: []string{"@read:" + dir + "/in/sub"}, Reason: "and so on",
 	}, &g))
 	env.Equal("helper", g.Grants[0].By.Name)
-	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // this also revokes all grants shared from it
+	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // this also revokes all grants shared from the revoked grant
 	ada.Asks(file("Write", "helper", dir+"/in/x")).Drop()
 	grants, err := env.Owner().Grants(env.Ctx, "")
 	env.NoError(err)

@@ -44,7 +44,7 @@ func TestProjectFilesTighten(t *testing.T) {
 	require.Equal(t, policy.Allow, effect(project, "git log"))
 
 	writeRules(t, project, `{"permissions":{"deny":["Bash(git log:*)"],"ask":["Bash(ls:*)"],"allow":["Bash(rm:*)"],"preset":"project"}}`, 1)
-	for _, dir := range []string{project, sub} { // in every directory of the project
+	for _, dir := range []string{project, sub} { // the rules apply in every directory of the project
 		for command, want := range map[string]policy.Effect{"git log": policy.Deny, "ls": policy.Ask, "cat x": policy.Allow, "rm x": policy.Ask} {
 			require.Equal(t, want, effect(dir, command), "%s in %s", command, dir)
 		}

@@ -33,7 +33,7 @@ func marksRevoked(e *rig.Env, session, grant string) {
 	e.NoError(err)
 }
 
-// ended returns, by session, whether its grant is revoked.
+// ended returns whether the grant of each session is revoked, by session.
 func ended(e *rig.Env) map[string]bool {
 	e.T.Helper()
 	grants, err := e.Owner().Grants(e.Ctx, "")

@@ -1,6 +1,9 @@
 package commands
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func checkSleep(_ Secrets, a *Args) string {
 	if len(a.operands) != 1 || len(a.operands[0].Text) > 4 || strings.Trim(a.operands[0].Text, "0123456789.") != "" {
@@ -20,9 +23,13 @@ func checkPs(_ Secrets, a *Args) string {
 	return ""
 }
 
-// checkStrings refuses an operand @FILE, even after --. strings reads flags and file names
-// from such a file, and prints every word of it that is neither.
+// checkStrings refuses a word @FILE anywhere, even after -- and as the value of a flag. strings
+// replaces such a word by the words in the file, and prints every word of them that is neither
+// a flag nor a file.
 func checkStrings(_ Secrets, a *Args) string {
+	if slices.ContainsFunc(a.flags, func(f flag) bool { return strings.HasPrefix(f.value, "@") }) {
+		return "reads flags from a file"
+	}
 	for _, o := range a.operands {
 		if o.Lead || strings.HasPrefix(o.Text, "@") {
 			return "reads flags from a file"

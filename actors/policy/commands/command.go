@@ -36,23 +36,25 @@ type Command struct {
 	tail  string // letters of the flags with an optional value, which must be attached
 	// long lists the long flags. A "name" takes no value. A "name=" takes an optional value
 	// after =. A "name:" takes a value after = or in the next word.
-	long     string
-	digits   bool   // a number after - or +, as in -20 and +20, is a flag: a count
-	operands int    // the maximum number of operands
-	Text     bool   // operands are text, not paths
-	raw      bool   // every word is an operand, because none of the command's flags matters
-	anyFlag  bool   // no flag does harm: a pattern may expand to a file name that the command reads as a flag
-	apart    bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
-	ordered  bool   // flags must come before the operands: a flag after an operand makes nod ask
-	Loose    bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
-	Lists    bool   // the command prints only names, so it reads only the directories that a pattern spells out
-	script   string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is
+	long      string
+	digits    bool   // a number after - or +, as in -20 and +20, is a flag: a count
+	operands  int    // the maximum number of operands
+	Text      bool   // operands are text, not paths
+	raw       bool   // every word is an operand, because none of the command's flags matters
+	anyFlag   bool   // no flag does harm: a pattern may expand to a file name that the command reads as a flag
+	apart     bool   // a flag's value is always the next word, because letters after the flag's letter are further flags
+	getopt    bool   // on some systems, every word after the first operand is an operand
+	ordered   bool   // flags must come before the operands: a flag after an operand makes nod ask
+	Loose     bool   // only the operands after the script or search pattern are paths; this operand and the values of flags are not
+	Lists     bool   // the command prints only names, so it reads only the directories that a pattern spells out
+	NamesOnly bool   // the command prints nothing of what files contain
+	script    string // if Loose is set: the flag whose value is the script or the search pattern; without this flag, the first operand is
 	// check finds flags and operands that the fields above allow, but that may read, write or
 	// run more than is harmless. It returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string
 	Special bool   // no list of flags tells which words are harmless; package shell checks them by a grammar of their own
 	follows string // the flags with which the command follows the symbolic links that it finds
-	Differ  bool   // of a git subcommand: it may run a diff program that the configuration names
+	Differ  bool   // the command is a git subcommand, and may run a diff program that the configuration names
 
 	Harm Harm // the harm that the command may do; of the entries that match a command line, the one with the most words counts
 
@@ -61,13 +63,16 @@ type Command struct {
 	target      bool   // of a runner: the word after its name, such as build in "make build", is its target; a remembered answer stores it too
 	manyTargets bool   // of a runner: every operand is a target; a remembered answer for one target covers no command with a second one
 	chooser     string // if manyTargets is set: the flag whose value, in the next word, is not a target
+	outputs     string // flags whose value is a file to write, in a list of runnerFlags
+	plain       string // flags whose value must be a plain name, in a list of runnerFlags
+	behind      string // the list of the flags after the word --, in a list of runnerFlags
 	oneDash     bool   // long flags begin with one dash instead of two
 	Wraps       bool   // the words after the name are a command, which it runs
 	Interprets  bool   // one of the words may be a command line, which it runs
 	inline      string // the flag whose value is code that the command runs
 	runsAny     bool   // a flag or a subcommand can run any other program
 
-	longs map[string]byte // the flags listed in the field long, by name; the value is 0, '=' or ':'
+	longs map[string]byte // the flags listed in the field long, by name; the value is 0, '=', ':' or '!'
 }
 
 // unlimited means that a command takes any number of operands.
@@ -156,19 +161,16 @@ func RunnerWords(argv []string) int {
 			return n + 1 // the first word is rtk, which runs the runner and shortens its output
 		}
 	}
-	for n := min(3, len(argv)); n > 0; n-- {
-		name := strings.Join(argv[:n], " ")
-		switch c := Entry(name); {
-		case !c.runner || strings.Count(name, " ") != n-1: // no runner, or an argument contains a space: the argument "go test" is not the command go test
-		case !c.target:
-			return n
-		case len(argv) == n || !word.Plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):
-			return 0
-		default:
-			return n + 1
-		}
+	switch c, n := runnerOf(argv); {
+	case c == nil:
+		return 0
+	case !c.target:
+		return n
+	case len(argv) == n || !word.Plain(argv[n]) || strings.HasPrefix(argv[n], "-") || strings.Contains(argv[n], "="):
+		return 0
+	default:
+		return n + 1
 	}
-	return 0
 }
 
 // compile fills in the field longs of each entry of t, and returns t.
@@ -177,7 +179,7 @@ func compile(t map[string]*Command) map[string]*Command {
 		c.longs = map[string]byte{}
 		for name := range strings.FieldsSeq(c.long) {
 			kind := byte(0)
-			if last := name[len(name)-1]; last == '=' || last == ':' {
+			if last := name[len(name)-1]; strings.IndexByte("=:!", last) >= 0 {
 				name, kind = name[:len(name)-1], last
 			}
 			c.longs[name] = kind

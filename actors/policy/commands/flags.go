@@ -17,6 +17,8 @@ type Args struct {
 type flag struct {
 	name  string // the flag's name without its dashes
 	value string
+	after int  // the number of operands before the flag
+	apart bool // the value is a word of its own
 }
 
 func (a *Args) has(names ...string) bool {
@@ -28,6 +30,10 @@ func (a *Args) has(names ...string) bool {
 		}
 	}
 	return false
+}
+
+func (a *Args) addFlag(name, value string, apart bool) {
+	a.flags = append(a.flags, flag{name, value, len(a.operands), apart})
 }
 
 // parse divides the words after a command's name as GNU getopt does: flags may follow
@@ -57,11 +63,11 @@ func (c *Command) parse(name string, words []word.Word) (Args, string) {
 		case c.ordered && len(a.operands) > 0:
 			return a, t + " after an operand can be read as a file"
 		case c.digits && IsCount(t):
-			a.flags = append(a.flags, flag{"#", t[1:]})
+			a.addFlag("#", t[1:], false)
 		case t[0] == '+':
 			a.operands = append(a.operands, w)
-		case strings.HasPrefix(t, "--"):
-			used, why := c.longFlag(&a, t[2:], words[i+1:])
+		case strings.HasPrefix(t, "--"), c.oneDash:
+			used, why := c.longFlag(&a, strings.TrimPrefix(t[1:], "-"), words[i+1:])
 			if why != "" {
 				return a, why
 			}
@@ -122,12 +128,15 @@ func (c *Command) longFlag(a *Args, t string, rest []word.Word) (int, string) {
 		return 0, "--" + name + " is not a flag known to be harmless"
 	case eq && kind == 0:
 		return 0, "--" + name + " takes no value"
-	case !eq && kind == ':':
+	case !eq && kind == '!' && len(rest) > 0:
+		a.addFlag(name, rest[0].Text, true)
+		return 1, ""
+	case !eq && (kind == ':' || kind == '!'):
 		v, why := nextValue("--"+name, rest)
-		a.flags = append(a.flags, flag{name, v})
+		a.addFlag(name, v, true)
 		return 1, why
 	}
-	a.flags = append(a.flags, flag{name, value})
+	a.addFlag(name, value, false)
 	return 0, ""
 }
 
@@ -136,20 +145,20 @@ func (c *Command) cluster(a *Args, t string, rest []word.Word) (int, string) {
 		letter := t[i]
 		switch {
 		case strings.IndexByte(c.short, letter) >= 0:
-			a.flags = append(a.flags, flag{t[i : i+1], ""})
+			a.addFlag(t[i:i+1], "", false)
 		case strings.IndexByte(c.tail, letter) >= 0:
-			a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})
+			a.addFlag(t[i:i+1], t[i+1:], false)
 			return 0, ""
 		case strings.IndexByte(c.value, letter) >= 0:
 			if i+1 < len(t) && c.apart && !IsCount("-"+t[i+1:]) {
 				return 0, "the letters after -" + t[i:i+1] + " are read as more flags"
 			}
 			if i+1 < len(t) {
-				a.flags = append(a.flags, flag{t[i : i+1], t[i+1:]})
+				a.addFlag(t[i:i+1], t[i+1:], false)
 				return 0, ""
 			}
 			v, why := nextValue("-"+t[i:i+1], rest)
-			a.flags = append(a.flags, flag{t[i : i+1], v})
+			a.addFlag(t[i:i+1], v, true)
 			return 1, why
 		default:
 			return 0, "-" + t[i:i+1] + " is not a flag known to be harmless"
@@ -173,24 +182,37 @@ func nextValue(name string, rest []word.Word) (string, string) {
 	return rest[0].Text, ""
 }
 
-// Paths returns the operands that may be files: all operands, except a first one that is a
-// script or a pattern.
+// Paths returns the words that may be files: all operands, except a first one that is a script
+// or a pattern. The tools of some systems take every word after the first operand for a file,
+// so Paths then includes the values of later flags.
 func (a *Args) Paths() []word.Word {
+	paths := a.operands
 	if a.of.takesScript(a) {
-		return a.operands[1:]
+		paths = paths[1:]
 	}
-	return a.operands
+	if !a.of.getopt {
+		return paths
+	}
+	for _, f := range a.flags {
+		if f.apart && f.after > 0 {
+			paths = append(paths[:len(paths):len(paths)], word.Word{Text: f.value})
+		}
+	}
+	return paths
 }
 
-// scripts returns the patterns or scripts in the command's words.
+// scripts returns the patterns or scripts in the command's words. An operand before the flag
+// -e counts too, because the tools of some systems take it for the script.
 func (a *Args) scripts() []string {
 	var out []string
+	early := true
 	for _, f := range a.flags {
 		if a.of.script == "e" && f.name == "e" || f.name == "regexp" || f.name == "expression" {
 			out = append(out, f.value)
+			early = early && f.after > 0
 		}
 	}
-	if len(out) == 0 && len(a.operands) > 0 {
+	if early && len(a.operands) > 0 {
 		out = append(out, a.operands[0].Text)
 	}
 	return out

@@ -8,7 +8,7 @@ import (
 var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
 // gitFormat refuses formats that make git verify signatures, because git then runs gpg. It
-// refuses a format's name, because the configuration may define its content, and other
+// also refuses a format's name, because the configuration may define the format, and other
 // spellings of the flag --remerge-diff.
 func gitFormat(_ Secrets, a *Args) string {
 	for _, f := range a.flags {

@@ -17,6 +17,8 @@ type Harm struct {
 
 var (
 	deletes            = Harm{schemas.RiskMedium, "deletes files"}
+	deletesUnasked     = Harm{schemas.RiskHigh, "deletes files without asking"}
+	deletesDirectories = Harm{schemas.RiskHigh, "deletes whole directories"}
 	destroys           = Harm{schemas.RiskHigh, "destroys data"}
 	writesDisk         = Harm{schemas.RiskHigh, "writes to a disk"}
 	writesFiles        = Harm{schemas.RiskMedium, "writes files"}
@@ -59,12 +61,12 @@ func Harms(argv []string) []Harm {
 	var out []Harm
 	switch gitRead := name == "git" && len(argv) > 1 && Reader("git "+argv[1]) != nil; {
 	case h == Harm{}, gitRead && h == changesRepository: // nod knows of no harm, or git only reads
+	case h == deletes:
+		out = append(out, deletion(argv[1:]))
 	default:
 		out = append(out, h)
 	}
 	switch {
-	case h == deletes && slices.ContainsFunc(argv[1:], func(a string) bool { return strings.HasPrefix(a, "-") && strings.ContainsAny(a, "rRf") }):
-		out = append(out, Harm{schemas.RiskHigh, "deletes whole directories or without asking"})
 	case known.inline != "" && slices.Contains(argv[1:], known.inline):
 		out = append(out, runsInlineCode)
 	case name == "git" && slices.ContainsFunc(argv, func(a string) bool { return a == "--force" || a == "-f" || a == "--force-with-lease" || a == "--hard" }):
@@ -75,6 +77,23 @@ func Harms(argv []string) []Harm {
 		out = append(out, writesFiles)
 	}
 	return out
+}
+
+// deletion returns the harm of a command that deletes files, by its flags.
+func deletion(args []string) Harm {
+	h := deletes
+	for _, a := range args {
+		switch {
+		case !strings.HasPrefix(a, "-") || !strings.ContainsAny(a, "rRf"):
+		case a == "--force", !strings.HasPrefix(a, "--") && !strings.ContainsAny(a, "rR"):
+			if h == deletes {
+				h = deletesUnasked
+			}
+		default:
+			h = deletesDirectories
+		}
+	}
+	return h
 }
 
 // Boundable reports whether nod can tell what a command does, so that a rule may allow exactly

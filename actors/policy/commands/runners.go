@@ -3,8 +3,8 @@ package commands
 import (
 	"slices"
 	"strings"
-	"unicode"
 
+	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
@@ -24,36 +24,6 @@ func checkGh(_ Secrets, a *Args) string {
 	return ""
 }
 
-// codeFlags are the flags that make a runner run code or a program that need not be part of the
-// project, such as --eval. It also contains basetemp: pytest deletes the directory that this flag
-// names.
-var codeFlags = wordSet("exec toolexec vettool overlay eval E e c upload-pack receive-pack script-shell node-options init-script I config python-executable plugin load-path override execute execute-print execute-continue basetemp")
-
-// bringsCode reports whether w is one of codeFlags or may be read as one of them. A long flag
-// may be abbreviated. A one-letter flag may be followed by its value, as in -cCODE, and may stand
-// behind other letters, as in -pe. In go commands, a flag such as -ldflags may contain
-// -extld, which sets a program to run.
-func bringsCode(program, w string) bool {
-	name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
-	switch {
-	case program == "go" && (strings.Contains(w, "extld") || strings.Contains(w, "extar")):
-		return true
-	case !strings.HasPrefix(w, "-") || name == "":
-		return false
-	case strings.HasPrefix(w, "--"):
-		for code := range codeFlags {
-			if strings.HasPrefix(code, name) {
-				return true
-			}
-		}
-		return false
-	case Entry(program).oneDash:
-		return codeFlags[name]
-	}
-	letters := strings.IndexFunc(name+"=", func(r rune) bool { return !unicode.IsLetter(r) })
-	return codeFlags[name] || strings.ContainsFunc(name[:letters], func(r rune) bool { return codeFlags[string(r)] })
-}
-
 // addsTarget reports whether rest, the words after the runner command shown, contains a target
 // that the runner would run in addition to the target in shown.
 func addsTarget(shown, rest []string) bool {
@@ -67,24 +37,70 @@ func addsTarget(shown, rest []string) bool {
 	return false
 }
 
-// Bounded reports whether an answer for the command shown also covers the same command with the
-// words rest after it: these words fit the command's entry, set no variable, add no target and
-// supply no code.
-func Bounded(shown, rest []string) bool {
-	if c := Entry(strings.Join(shown, " ")); c.level == levelApproved {
+// Bounded reports whether an answer or a rule for the command shown also covers the same command
+// with the words rest after it: each of these words keeps to the project, and none adds a target.
+func Bounded(shown, rest []string, loc *pathname.Location) bool {
+	if shown[0] == "rtk" && len(shown) > 1 {
+		shown = shown[1:]
+	}
+	c, words := runnerOf(shown)
+	list := &unknownCommand
+	if c == nil {
+		c = list
+	} else {
+		list = runnerList(shown[:words])
+	}
+	switch {
+	case addsTarget(shown, rest):
+		return false
+	case c.level == levelApproved:
 		if _, why := c.Check(shown[0], word.Literals(rest), nil); why != "" {
 			return false
 		}
+	case !keepsToProject(list, rest), slices.ContainsFunc(rest, func(w string) bool { return strings.HasPrefix(w, "@") }):
+		return false
 	}
-	return !addsTarget(shown, rest) && !slices.ContainsFunc(rest, func(w string) bool {
-		return bringsCode(shown[0], w) || !strings.HasPrefix(w, "-") && strings.Contains(w, "=")
+	return !slices.ContainsFunc(rest, func(w string) bool {
+		return !strings.HasPrefix(w, "-") && strings.Contains(w, "=") || leadsOut(w, loc)
 	})
 }
 
-func wordSet(names string) map[string]bool {
-	out := map[string]bool{}
-	for n := range strings.FieldsSeq(names) {
-		out[n] = true
+// leadsOut reports whether the word w names a path outside the project, or a file that decides
+// which programs run, such as a hook.
+func leadsOut(w string, loc *pathname.Location) bool {
+	flag := strings.HasPrefix(w, "-")
+	parts := pathname.Pieces(w)
+	if flag && len(w) > 2 && w[1] != '-' {
+		parts = append(parts, w[2:]) // the value follows the letter directly, as in -C/DIR
 	}
-	return out
+	return slices.ContainsFunc(parts, func(p string) bool {
+		out := pathname.IsAbs(pathname.Slashes(p)) || strings.HasPrefix(p, "~") || strings.Contains("/"+pathname.Slashes(p)+"/", "/../")
+		return out && p != "/dev/null" && !loc.InProject(p) || slices.ContainsFunc(pathname.Split(nil, p), func(seg string) bool {
+			return len(seg) > 1 && seg[0] == '.' && pathname.NeverRemembered.Has(seg, true)
+		})
+	})
+}
+
+// RunnerName returns the number of first words of argv that name a runner, and 0 if argv is no
+// runner.
+func RunnerName(argv []string) int {
+	if len(argv) > 1 && argv[0] == "rtk" {
+		if n := RunnerName(argv[1:]); n > 0 {
+			return n + 1
+		}
+	}
+	_, n := runnerOf(argv)
+	return n
+}
+
+// runnerOf returns the entry of the runner with which argv begins, and the number of words of
+// its name. It returns nil if argv is no runner.
+func runnerOf(argv []string) (*Command, int) {
+	for n := min(3, len(argv)); n > 0; n-- {
+		name := strings.Join(argv[:n], " ")
+		if c := Entry(name); c.runner && strings.Count(name, " ") == n-1 { // the argument "go test" is not the command go test
+			return c, n
+		}
+	}
+	return nil, 0
 }

@@ -106,15 +106,8 @@ func checkGrep(s Secrets, a *Args) string {
 	if included {
 		return ""
 	}
-	for _, p := range paths {
-		if !namesFile(p) {
-			return "searches whole directories, in which secrets such as .env may lie: --include, -l or rg bounds it"
-		}
-	}
-	if len(paths) == 0 {
-		return "searches whole directories, in which secrets such as .env may lie: --include, -l or rg bounds it"
-	}
-	return ""
+	// A path such as next.js may be a directory.
+	return "searches whole directories, in which secrets such as .env may lie: --include, -l or rg bounds it"
 }
 
 // namesFile reports whether p is probably a file and not a directory: its name has an
@@ -140,6 +133,10 @@ func checkRg(s Secrets, a *Args) string {
 		case ".", "hidden", "u", "unrestricted", "no-ignore", "no-ignore-vcs", "no-ignore-parent", "L", "follow":
 			if !names {
 				return "searches hidden or ignored files, in which secrets lie"
+			}
+		case "t", "type":
+			if !names && !secrets.SourceType(f.value) {
+				return "searches hidden files of a type that may hold secrets"
 			}
 		case "g", "glob", "iglob":
 			if !names && !strings.HasPrefix(f.value, "!") && s.SecretFilter(f.value) {

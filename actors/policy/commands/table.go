@@ -16,7 +16,7 @@ func newTable() map[string]*Command {
 	return compile(table)
 }
 
-// sections returns the table's parts. A command stands in one of them.
+// sections returns the table's parts. Each command stands in exactly one of them.
 func sections() []map[string]*Command {
 	return []map[string]*Command{
 		listers(), builtins(), textReaders(), fileDescribers(), machineDescribers(), shellChecked(), gitReaders(), approvable(), harmful(), runners(), hazardous(), wrappers(),
@@ -72,7 +72,7 @@ func textReaders() map[string]*Command {
 		"egrep":  grepCommand(),
 		"fgrep":  grepCommand(),
 		"rg":     rgCommand(),
-		"sed":    {level: LevelReaders, short: "nErsuz", value: "e", operands: unlimited, Loose: true, script: "e", long: "quiet silent regexp-extended separate unbuffered null-data expression: posix sandbox", check: checkSed, runsAny: true},
+		"sed":    {level: LevelReaders, short: "nErsuz", value: "e", operands: unlimited, Loose: true, script: "e", getopt: true, long: "quiet silent regexp-extended separate unbuffered null-data expression: posix sandbox", check: checkSed, runsAny: true},
 		"awk":    {level: LevelReaders, value: "F", operands: unlimited, Loose: true, script: "-", ordered: true, check: checkAwk, runsAny: true},
 		"jq":     {level: LevelReaders, short: "rcnesSRjaCM", operands: unlimited, Loose: true, script: "-", check: checkJq, long: "raw-output compact-output null-input exit-status slurp sort-keys raw-input join-output ascii-output color-output monochrome-output tab stream seq indent:"},
 	}
@@ -81,22 +81,22 @@ func textReaders() map[string]*Command {
 // fileDescribers returns the commands that describe files.
 func fileDescribers() map[string]*Command {
 	return map[string]*Command{
-		"stat":      {level: LevelReaders, short: "LtxsnFlqr", value: "cf", operands: unlimited, long: "dereference format: printf: terse file-system"},
+		"stat":      {NamesOnly: true, level: LevelReaders, short: "LtxsnFlqrf", value: "c", operands: unlimited, long: "dereference format: printf: terse file-system"},
 		"file":      {level: LevelReaders, short: "bhiLkNr", operands: unlimited, long: "brief mime mime-type mime-encoding dereference no-dereference no-pad raw keep-going"},
-		"du":        {level: LevelReaders, short: "abchHklLmsSx0", value: "dBIt", operands: unlimited, long: "all apparent-size block-size: bytes total dereference max-depth: human-readable inodes si summarize separate-dirs one-file-system threshold: exclude: time=", follows: "L dereference"},
+		"du":        {NamesOnly: true, level: LevelReaders, short: "abchHklLmsSx0", value: "dBIt", operands: unlimited, long: "all apparent-size block-size: bytes total dereference max-depth: human-readable inodes si summarize separate-dirs one-file-system threshold: exclude: time=", follows: "L dereference"},
 		"df":        {level: LevelReaders, short: "ahHiklPTm", value: "Bt", operands: unlimited, long: "all block-size: human-readable si inodes local output= portability total type: print-type"},
 		"basename":  {level: LevelReaders, short: "az", value: "s", operands: unlimited, Text: true, long: "multiple suffix: zero"},
 		"dirname":   {level: LevelReaders, short: "z", operands: unlimited, Text: true, long: "zero"},
-		"realpath":  {level: LevelReaders, short: "eLmPqsz", operands: unlimited, long: "canonicalize-existing canonicalize-missing logical physical quiet strip no-symlinks zero relative-to: relative-base:"},
-		"readlink":  {level: LevelReaders, short: "efmnqsvz", operands: unlimited, long: "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero"},
-		"tree":      {level: LevelReaders, short: "adfilxCAnsShpugDFQNtUrcvJX", value: "LPI", apart: true, operands: unlimited, long: "dirsfirst filesfirst noreport prune gitignore du si inodes filelimit: matchdirs ignore-case", follows: "l"},
+		"realpath":  {NamesOnly: true, level: LevelReaders, short: "eLmPqsz", operands: unlimited, long: "canonicalize-existing canonicalize-missing logical physical quiet strip no-symlinks zero relative-to: relative-base:"},
+		"readlink":  {NamesOnly: true, level: LevelReaders, short: "efmnqsvz", operands: unlimited, long: "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero"},
+		"tree":      {NamesOnly: true, level: LevelReaders, short: "adfilxCAnsShpugDFQNtUrcvJX", value: "LPI", apart: true, operands: unlimited, long: "dirsfirst filesfirst noreport prune gitignore du si inodes filelimit: matchdirs ignore-case", follows: "l"},
 		"md5sum":    {level: LevelReaders, short: "bt", operands: unlimited},
 		"sha1sum":   {level: LevelReaders, short: "bt", operands: unlimited},
 		"sha256sum": {level: LevelReaders, short: "bt", operands: unlimited},
 		"cksum":     {level: LevelReaders, operands: unlimited},
 		"shasum":    {level: LevelReaders, short: "bt", value: "a", operands: unlimited, long: "algorithm: binary text"},
 		"hexdump":   {level: LevelReaders, short: "bcCdovx", value: "ns", operands: unlimited},
-		"od":        {level: LevelReaders, short: "abcdfiloxsvx", value: "AjNtwS", operands: unlimited, long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width="},
+		"od":        {level: LevelReaders, short: "abcdfiloxsvx", value: "AjNtS", tail: "w", operands: unlimited, long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width="},
 		"strings":   {level: LevelReaders, short: "a", value: "nt", operands: unlimited, long: "all bytes: radix:", check: checkStrings},
 	}
 }
@@ -121,9 +121,9 @@ func machineDescribers() map[string]*Command {
 // shellChecked returns the commands that package shell checks by a grammar of its own.
 func shellChecked() map[string]*Command {
 	return map[string]*Command{
-		"cd":              {level: LevelReaders, Special: true},
-		"test":            {level: LevelReaders, Special: true},
-		"find":            {level: LevelReaders, Special: true, Wraps: true},
+		"cd":              {NamesOnly: true, level: LevelReaders, Special: true},
+		"test":            {NamesOnly: true, level: LevelReaders, Special: true},
+		"find":            {NamesOnly: true, level: LevelReaders, Special: true, Wraps: true},
 		"git":             {level: LevelDesign, Special: true, Harm: changesRepository, runsAny: true},
 		"rtk":             {level: LevelReaders, Special: true, Wraps: true},
 		"workmux":         {level: LevelReaders, Special: true},
@@ -136,30 +136,30 @@ func shellChecked() map[string]*Command {
 // gitReaders returns subcommands of git, with the flags with which they only read.
 func gitReaders() map[string]*Command {
 	return map[string]*Command{
-		"git status":         {level: LevelDesign, short: "sbvz", tail: "uM", operands: unlimited, long: "short branch show-stash porcelain= long verbose untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
+		"git status":         {level: LevelDesign, short: "sbz", tail: "uM", operands: unlimited, long: "short branch show-stash porcelain= long untracked-files= ignore-submodules= ignored= column= no-column ahead-behind no-ahead-behind renames no-renames find-renames= null"},
 		"git log":            gitLog(),
 		"git show":           gitLog(),
-		"git diff":           {level: LevelDesign, short: diffShort, value: "UlSGI", tail: diffTail, operands: unlimited, long: diffLong, check: gitDiff, Differ: true},
+		"git diff":           {level: LevelDesign, short: diffShort, value: "lSGI", tail: diffTail, operands: unlimited, long: diffLong, check: gitDiff, Differ: true},
 		"git branch":         {level: LevelDesign, Text: true, short: "arvil", operands: unlimited, check: gitBranch, long: "all remotes verbose list show-current contains= no-contains= merged= no-merged= points-at: sort: format: color= no-color column= no-column abbrev= no-abbrev ignore-case omit-empty", Harm: discardsChanges},
-		"git shortlog":       {level: LevelReaders, short: "nsec", tail: "w", digits: true, operands: unlimited, long: "numbered summary email committer since: after: until: before: author: no-merges merges all group: format:", check: gitFormat},
+		"git shortlog":       {level: LevelReaders, short: "nsec", tail: "w", digits: true, operands: unlimited, long: "numbered summary email committer since: after: until: before: author: no-merges merges all group: format: no-ext-diff no-textconv", check: gitFormat},
 		"git reflog show":    gitReflog(),
 		"git reflog":         {level: LevelReaders, value: "n", digits: true, Harm: discardsChanges},
 		"git rev-parse":      {level: LevelReaders, short: "q", operands: unlimited, long: "verify quiet short= abbrev-ref= symbolic symbolic-full-name show-toplevel show-prefix show-cdup git-dir absolute-git-dir git-common-dir is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository all branches= tags= remotes= show-superproject-working-tree"},
 		"git ls-files":       {level: LevelReaders, short: "cdmoistuvzk", value: "x", operands: unlimited, long: "cached deleted modified others ignored stage unmerged killed directory no-empty-directory eol error-unmatch full-name exclude: exclude-standard abbrev= deduplicate"},
 		"git ls-tree":        {level: LevelReaders, short: "drtlz", operands: unlimited, long: "long name-only name-status full-name full-tree abbrev= object-only"},
-		"git blame":          {level: LevelReaders, short: "bcefhklnpstw", value: "L", tail: "CM", operands: unlimited, long: "root show-stats porcelain line-porcelain show-name show-number show-email date: abbrev: color-lines color-by-age"},
+		"git blame":          {level: LevelReaders, short: "bcefhklnpstw", value: "L", tail: "CM", operands: unlimited, long: "root show-stats porcelain line-porcelain show-name show-number show-email date: abbrev= color-lines color-by-age no-ext-diff no-textconv", Differ: true},
 		"git cat-file":       {level: LevelReaders, short: "epts", operands: 2},
 		"git describe":       {level: LevelReaders, operands: unlimited, long: "all tags contains abbrev: candidates: exact-match long match: exclude: always first-parent dirty= broken="},
 		"git merge-base":     {level: LevelReaders, short: "a", operands: unlimited, long: "all octopus independent is-ancestor fork-point"},
 		"git rev-list":       {level: LevelReaders, value: "n", digits: true, operands: unlimited, long: "count all branches= tags= remotes= max-count: skip: since: after: until: before: author: no-merges merges first-parent left-right cherry-pick reverse topo-order date-order parents objects left-only right-only oneline abbrev-commit"},
 		"git name-rev":       {level: LevelReaders, operands: unlimited, long: "tags name-only always all"},
 		"git for-each-ref":   {level: LevelReaders, operands: unlimited, long: "count: sort: format: points-at: merged= no-merged= contains= no-contains=", check: gitFormat},
-		"git grep":           {level: LevelReaders, short: "aiIwvhHEGFPnlLzocpWq", value: "eABCm", operands: unlimited, Loose: true, script: "e", long: "text ignore-case word-regexp invert-match full-name extended-regexp basic-regexp perl-regexp fixed-strings line-number column files-with-matches name-only files-without-match null only-matching count color= no-color break heading show-function after-context: before-context: context: function-context max-count: max-depth: cached and or not all-match quiet"},
+		"git grep":           {level: LevelReaders, short: "aiIwvhHEGFPnlLzocpWq", value: "eABCm", operands: unlimited, Loose: true, script: "e", long: "text ignore-case word-regexp invert-match full-name extended-regexp basic-regexp perl-regexp fixed-strings line-number column files-with-matches name-only files-without-match null only-matching count color= no-color break heading show-function after-context: before-context: context: function-context max-count: max-depth: cached and or not all-match quiet no-textconv"},
 		"git remote":         {level: LevelReaders, short: "v", long: "verbose"},
 		"git remote get-url": {level: LevelReaders, operands: 1, long: "all push"},
 		"git tag":            {level: LevelReaders, Text: true, short: "l", tail: "n", operands: unlimited, long: "list sort: format: contains= no-contains= merged= no-merged= points-at: column= no-column color=", check: gitTag, Harm: changesRepository},
-		"git stash list":     {level: LevelReaders, digits: true, long: "oneline stat"},
-		"git stash show":     {level: LevelReaders, short: "pu", operands: 1, long: "stat patch name-only name-status"},
+		"git stash list":     {level: LevelReaders, digits: true, long: "oneline stat no-ext-diff no-textconv", Differ: true},
+		"git stash show":     {level: LevelReaders, short: "pu", operands: 1, long: "stat patch name-only name-status no-ext-diff no-textconv", Differ: true},
 		"git worktree list":  {level: LevelReaders, short: "vz", long: "porcelain verbose"},
 		"git check-ignore":   {level: LevelReaders, short: "qvnz", operands: unlimited, long: "quiet verbose non-matching no-index"},
 		"git count-objects":  {level: LevelReaders, short: "vH", long: "verbose human-readable"},
@@ -253,12 +253,12 @@ func runners() map[string]*Command {
 		"dotnet build": {runner: true}, "dotnet test": {runner: true}, "eslint": {Harm: runsProject, runner: true}, "flutter": {Harm: runsProject},
 		"flutter analyze": {runner: true}, "flutter build": {runner: true}, "flutter test": {runner: true}, "go build": {Harm: runsProject, runner: true},
 		"go doc": {runner: true}, "go generate": {Harm: runsProject}, "go list": {runner: true}, "go run": {Harm: runsProject},
-		"go test": {Harm: runsProject, runner: true}, "go vet": {Harm: runsProject, runner: true}, "gofmt": {runner: true, oneDash: true},
-		"goimports": {runner: true, oneDash: true}, "golangci-lint": {Harm: runsProject}, "golangci-lint run": {runner: true},
+		"go test": {Harm: runsProject, runner: true}, "go vet": {Harm: runsProject, runner: true}, "gofmt": {runner: true},
+		"goimports": {runner: true}, "golangci-lint": {Harm: runsProject}, "golangci-lint run": {runner: true},
 		"gradle": {Harm: runsProject, manyTargets: true, chooser: "--tests", runsAny: true}, "gradle build": {runner: true}, "gradle test": {runner: true},
 		"jest": {Harm: runsProject, runner: true}, "just": {Harm: runsProject, runner: true, target: true, manyTargets: true},
 		"make": {Harm: runsProject, runner: true, target: true, manyTargets: true, runsAny: true}, "mix": {Harm: runsProject}, "mix test": {runner: true},
-		"mvn": {Harm: runsProject, manyTargets: true, chooser: "-pl", oneDash: true, runsAny: true}, "mvn compile": {runner: true}, "mvn test": {runner: true},
+		"mvn": {Harm: runsProject, manyTargets: true, chooser: "-pl", runsAny: true}, "mvn compile": {runner: true}, "mvn test": {runner: true},
 		"mypy": {Harm: runsProject, runner: true}, "ninja": {Harm: runsProject, runsAny: true}, "nox": {Harm: runsProject},
 		"npm run": {Harm: runsProject, runner: true, target: true}, "npm start": {Harm: runsProject}, "npm test": {Harm: runsProject, runner: true},
 		"npx biome": {runner: true}, "npx eslint": {runner: true}, "npx jest": {runner: true}, "npx prettier": {runner: true}, "npx tsc": {runner: true},
@@ -267,10 +267,10 @@ func runners() map[string]*Command {
 		"poetry run pytest": {runner: true}, "prettier": {runner: true}, "pytest": {Harm: runsProject, runner: true}, "python -m pytest": {runner: true},
 		"python3 -m py_compile": {runner: true}, "python3 -m pytest": {runner: true},
 		"rake": {Harm: runsProject, runner: true, target: true, manyTargets: true, runsAny: true}, "ruff": {Harm: runsProject, runner: true},
-		"staticcheck": {runner: true, oneDash: true}, "swift": {Harm: runsProject, oneDash: true, runsAny: true}, "swift build": {runner: true},
+		"staticcheck": {runner: true}, "swift": {Harm: runsProject, runsAny: true}, "swift build": {runner: true},
 		"swift test": {runner: true}, "swiftlint": {runner: true}, "task": {Harm: runsProject, runner: true, target: true, manyTargets: true},
 		"tox": {Harm: runsProject, runner: true}, "tsc": {Harm: runsProject, runner: true}, "uv run pytest": {runner: true},
-		"vitest": {Harm: runsProject, runner: true}, "xcodebuild": {runner: true, target: true, oneDash: true}, "yarn": {Harm: runsProject, runsAny: true},
+		"vitest": {Harm: runsProject, runner: true}, "xcodebuild": {runner: true, target: true}, "yarn": {Harm: runsProject, runsAny: true},
 		"yarn build": {runner: true}, "yarn lint": {runner: true}, "yarn run": {runner: true, target: true}, "yarn test": {runner: true},
 	}
 }
@@ -308,7 +308,7 @@ func wrappers() map[string]*Command {
 		"flock": {Wraps: true}, "caffeinate": {Wraps: true}, "noglob": {Wraps: true}, "nocorrect": {Wraps: true}, "then": {Wraps: true}, "do": {Wraps: true},
 		"gtimeout": {Wraps: true}, "chronic": {Wraps: true}, "dotenv": {Wraps: true}, "direnv": {Wraps: true}, "systemd-run": {Wraps: true},
 		"nod": {Wraps: true}, "ed": {runsAny: true}, "emacs": {runsAny: true}, "erl": {runsAny: true}, "expect": {runsAny: true}, "fd": {runsAny: true},
-		"gawk": {runsAny: true}, "gdb": {runsAny: true}, "gem": {runsAny: true}, "go": {oneDash: true, runsAny: true}, "iex": {runsAny: true},
+		"gawk": {runsAny: true}, "gdb": {runsAny: true}, "gem": {runsAny: true}, "go": {runsAny: true}, "iex": {runsAny: true},
 		"java": {runsAny: true}, "less": {runsAny: true}, "lldb": {runsAny: true}, "man": {runsAny: true}, "mawk": {runsAny: true}, "more": {runsAny: true},
 		"nawk": {runsAny: true}, "npm": {runsAny: true}, "nvim": {runsAny: true}, "pip": {runsAny: true}, "screen": {runsAny: true}, "socat": {runsAny: true},
 		"tclsh": {runsAny: true}, "tmux": {runsAny: true}, "uv": {runsAny: true}, "vi": {runsAny: true}, "view": {runsAny: true}, "vim": {runsAny: true},
@@ -317,7 +317,7 @@ func wrappers() map[string]*Command {
 
 func grepCommand() *Command {
 	return &Command{level: LevelReaders, short: "abcEFGhHiIlLnoPqrRsTUvVwxyzZ", value: "ABCem", digits: true,
-		operands: unlimited, Loose: true, script: "e", check: checkGrep, follows: "R dereference-recursive",
+		operands: unlimited, Loose: true, script: "e", getopt: true, check: checkGrep, follows: "R dereference-recursive",
 		long: "extended-regexp fixed-strings basic-regexp perl-regexp regexp: ignore-case no-ignore-case word-regexp line-regexp null-data no-messages invert-match max-count: byte-offset line-number line-buffered with-filename no-filename label: only-matching quiet silent binary-files: text recursive dereference-recursive include: exclude: exclude-dir: files-without-match files-with-matches count initial-tab null before-context: after-context: context: color= colour= unix-byte-offsets"}
 }
 
@@ -330,17 +330,17 @@ func rgCommand() *Command {
 // out: --output writes, --ext-diff and --textconv run programs, --no-index reads outside the
 // repository, -O reads a file.
 const (
-	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified: indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
+	diffLong = "patch no-patch raw patch-with-raw patch-with-stat stat= numstat shortstat dirstat= summary name-only name-status unified= indent-heuristic no-indent-heuristic minimal patience histogram diff-algorithm: anchored: compact-summary cumulative " +
 		"color= no-color color-moved= no-color-moved color-moved-ws: word-diff= word-diff-regex: color-words= no-renames rename-empty no-rename-empty check full-index binary abbrev= break-rewrites= find-renames= find-copies= find-copies-harder irreversible-delete diff-filter: " +
 		"pickaxe-all pickaxe-regex relative= no-relative text ignore-cr-at-eol ignore-space-at-eol ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines: inter-hunk-context: function-context exit-code quiet no-ext-diff no-textconv ignore-submodules= " +
 		"src-prefix: dst-prefix: no-prefix default-prefix line-prefix: output-indicator-new: output-indicator-old: output-indicator-context: ita-invisible-in-index merge-base cached staged base ours theirs combined-all-paths cc"
 	diffShort = "puswbaRWzcm"
-	diffTail  = "MCBXD"
+	diffTail  = "MCBXDU"
 	logLong   = diffLong + " follow no-follow decorate= no-decorate decorate-refs: decorate-refs-exclude: source mailmap no-mailmap use-mailmap full-diff log-size max-count: skip: since: after: until: before: author: committer: grep: all-match invert-grep regexp-ignore-case basic-regexp extended-regexp fixed-strings perl-regexp " +
-		"merges no-merges min-parents: max-parents: first-parent all branches= tags= remotes= glob: exclude: ignore-missing cherry-mark cherry-pick left-only right-only cherry walk-reflogs merge boundary simplify-by-decoration full-history dense sparse simplify-merges ancestry-path= date-order author-date-order topo-order reverse " +
-		"no-walk= do-walk pretty: format: abbrev-commit no-abbrev-commit oneline encoding: expand-tabs= no-expand-tabs notes= no-notes relative-date date: parents children left-right graph no-graph show-linear-break= diff-merges: no-diff-merges dd not remove-empty"
+		"merges no-merges min-parents= max-parents= first-parent all branches= tags= remotes= glob: exclude: ignore-missing cherry-mark cherry-pick left-only right-only cherry walk-reflogs merge boundary simplify-by-decoration full-history dense sparse simplify-merges ancestry-path= date-order author-date-order topo-order reverse " +
+		"no-walk= do-walk pretty= format= abbrev-commit no-abbrev-commit oneline encoding: expand-tabs= no-expand-tabs notes= no-notes relative-date date: parents children left-right graph no-graph show-linear-break= diff-merges: no-diff-merges dd not remove-empty"
 	logShort = diffShort + "gEFPirt"
-	logValue = "UlSGIn"
+	logValue = "lSGIn"
 )
 
 // gitLog returns an entry for git log and git show, which take the same flags.
@@ -350,7 +350,7 @@ func gitLog() *Command {
 
 func gitReflog() *Command {
 	c := gitLog()
-	c.level, c.Differ = LevelReaders, false
+	c.level = LevelReaders
 	return c
 }
 

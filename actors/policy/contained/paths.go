@@ -74,7 +74,7 @@ func device(p string) bool {
 func (c *command) secretIn(t shell.Term) string {
 	loc := c.script.Location
 	loc.Dirs = c.Dirs
-	loc.LeadsToSecret = c.names.MayLeadFrom(loc.Dirs)
+	loc.LeadsToSecret = c.names.MayLeadFrom(&loc)
 	for _, text := range []string{t.Text, t.Before()} {
 		for _, piece := range pathname.Pieces(text) {
 			if piece == "" || device(piece) || secrets.SourceGlob(piece) || strings.Trim(piece, "*?./") == "" {

@@ -14,12 +14,16 @@ type Location struct {
 	Dirs          []string // the directories in which the command may run, as Clean returns them; empty if unknown
 	Project       string   // the project's root, as Clean returns it; "" if unknown
 	Main          string   // if Project is a work tree that belongs to another directory, that directory; otherwise Project
+	Tops          []string // the tops of the project and of its work trees, as Clean returns them; nil if unknown
 	Home          string   // the home directory, as Clean returns it; "" if unknown
-	LeadsToSecret bool     // a directory in Dirs may be part of a secret's path: in ~/.config, gh leads to ~/.config/gh
+	Lost          bool     // the command may run in any directory
+	NamesOnly     bool     // the command prints only names, so hidden files outside the project do not count as secrets
+	LeadsToSecret bool     // a directory in Dirs may be part of a secret's path: in ~/.config, gh leads to ~/.config/gh; or it is outside the project
 }
 
 // Locate returns the location of a call whose working directory is cwd. If project is empty,
-// cwd is used as the project.
+// cwd is used as the project. If only cwd is empty, the call may run in any directory, because
+// an agent's shell can leave the project.
 func Locate(cwd, project, home string) Location {
 	p := Location{Project: Clean(project), Home: Clean(home)}
 	if cwd := Clean(cwd); cwd != "" {
@@ -28,8 +32,20 @@ func Locate(cwd, project, home string) Location {
 			p.Project = cwd
 		}
 	}
+	p.Lost = len(p.Dirs) == 0 && p.Project != ""
 	p.Main = MainTree(p.Project)
 	return p
+}
+
+// SetTops sets Tops to these directories. nil means that they are unknown.
+func (loc *Location) SetTops(dirs []string) {
+	if dirs == nil {
+		return
+	}
+	loc.Tops = make([]string, len(dirs))
+	for i, d := range dirs {
+		loc.Tops[i] = Clean(d)
+	}
 }
 
 // worktreeDirs are the directories in which tools create further work trees of a project:
@@ -63,7 +79,7 @@ func WorkTree(p string) string {
 // InTree reports whether the clean path p is in the project or in one of the project's work
 // trees.
 func (loc *Location) InTree(p string) bool {
-	return Within(p, loc.Project) || Within(MainTree(p), loc.Main)
+	return Within(p, loc.Project) || Within(MainTree(p), loc.Main) || slices.ContainsFunc(loc.Tops, func(top string) bool { return Within(p, top) })
 }
 
 // Relative returns the clean path p without the leading path of the project or, if p is in a
@@ -161,13 +177,16 @@ func (loc *Location) StandsInProject() bool {
 			return false
 		}
 	}
-	return true // if loc.Dirs is empty, the command runs where the agent started, which counts as in the project
+	return !loc.Lost // if the host names neither a directory nor a project, the command runs where the agent started, which counts as in the project
 }
 
 // StandsAtTop reports whether the command certainly runs in the top directory of the project
 // or of one of its work trees.
 func (loc *Location) StandsAtTop() bool {
-	return !slices.ContainsFunc(loc.Dirs, func(d string) bool {
+	return !loc.Lost && !slices.ContainsFunc(loc.Dirs, func(d string) bool {
+		if loc.Tops != nil {
+			return !slices.Contains(loc.Tops, d)
+		}
 		return d != loc.Project && d != loc.Main && !slices.ContainsFunc(worktreeDirs, func(w string) bool {
 			name, ok := strings.CutPrefix(d, loc.Main+w)
 			return ok && name != "" && !strings.Contains(name, "/")

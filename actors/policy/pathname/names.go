@@ -12,9 +12,10 @@ import (
 type Names struct {
 	exact  map[string]bool // patterns of one segment without a wildcard
 	wild   []string        // patterns of one segment with a wildcard
+	inner  []string        // of the patterns *TEXT*, the texts; each begins with a dot
 	rows   [][]string      // patterns of several segments; if a pattern begins with /, its first segment is ""
 	first  map[string]bool // the first segments of the patterns in rows
-	roots  map[string]bool // for each pattern that begins with /, the directories above it, such as / and /etc
+	roots  map[string]bool // the directories above each pattern that begins with /, such as / and /etc
 	starts [256]bool       // the first letters of the names in exact, first and wild
 	ends   [256]bool       // the last letters of the patterns in wild, except patterns that end in *
 
@@ -48,6 +49,10 @@ func Compile(lists ...[]string) *Names {
 			n.exact[p], n.starts[p[0]] = true, true
 		default:
 			n.wild = append(n.wild, p)
+			if p[0] == '*' && last == '*' {
+				n.inner = append(n.inner, strings.Trim(p, "*"))
+				break
+			}
 			if p[0] == '*' {
 				n.byEnd[last] = append(n.byEnd[last], p)
 			} else {
@@ -74,7 +79,7 @@ func (n *Names) Has(p string, dots bool) bool {
 		switch {
 		case globbed && n.globMayMatch(s, i == len(segs)-1, dots), begins && n.exact[s]:
 			return true
-		case !globbed && s != "" && (begins || n.ends[s[len(s)-1]]) && n.matchWild(s):
+		case !globbed && s != "" && (begins || n.ends[s[len(s)-1]]) && n.matchWild(s), !globbed && n.hasInner(s):
 			return true
 		case !globbed && s != "" && (!begins || !n.first[s]):
 			continue
@@ -95,6 +100,11 @@ func (n *Names) matchWild(s string) bool {
 		}
 	}
 	return slices.ContainsFunc(n.byStart[s[0]], func(w string) bool { return Match(w, s) })
+}
+
+// hasInner reports whether the segment s contains one of the texts in inner.
+func (n *Names) hasInner(s string) bool {
+	return slices.ContainsFunc(n.inner, func(text string) bool { return strings.Contains(s, text) })
 }
 
 // cannotMatch reports whether p certainly matches no pattern, because none of its segments
@@ -119,10 +129,17 @@ func (n *Names) cannotMatch(p string) bool {
 			return false
 		case (n.ends[c] || c == '.') && (i+1 == len(p) || p[i+1] == '/'):
 			return false
+		case c == '.' && n.beginsInner(p[i:]):
+			return false
 		}
 		begins = false
 	}
 	return true
+}
+
+// beginsInner reports whether p begins with one of the texts in inner.
+func (n *Names) beginsInner(p string) bool {
+	return slices.ContainsFunc(n.inner, func(text string) bool { return len(p) >= len(text) && strings.EqualFold(p[:len(text)], text) })
 }
 
 // rooted reports whether the absolute path p may match a pattern that begins with /.
@@ -157,11 +174,16 @@ func (n *Names) globMayMatch(s string, last, dots bool) bool {
 }
 
 func (n *Names) rowMatches(row, segs []string, atRoot, dots bool) bool {
-	if row[0] == "" && (!atRoot || segs[0] != "") || len(segs) < len(row) {
+	if row[0] == "" && (!atRoot || segs[0] != "") {
 		return false
 	}
 	for i, r := range row {
-		if s := segs[i]; s != r && !Overlap(s, r, dots) {
+		switch {
+		case i == len(segs):
+			return false
+		case segs[i] == "**" && row[0] == "": // some shells take ** for any number of directories
+			return true
+		case segs[i] != r && !Overlap(segs[i], r, dots):
 			return false
 		}
 	}

@@ -17,9 +17,10 @@ func IsGlob(s string) bool {
 }
 
 // Overlap reports whether some name matches both shell, a pattern in a command, and listed, a
-// pattern in a list of names or in a rule. If it is not sure, it returns true: it treats brackets
-// like *, in shell also letters outside ASCII, and does not compare a shell with more than four *.
-// If dots is false, a leading wildcard in shell does not match a dot.
+// pattern in a list of names or in a rule. If it is not sure, it returns true: it treats
+// brackets like *, and also letters outside ASCII in shell, and it does not compare a shell
+// that contains more than four *. If dots is false, a leading wildcard in shell does not
+// match a dot.
 func Overlap(shell, listed string, dots bool) bool {
 	if a, b := len(shell)-1, len(listed)-1; a >= 0 && b >= 0 && (apart(shell[0], listed[0]) || apart(shell[a], listed[b])) {
 		return false
@@ -70,14 +71,31 @@ func anyText(s string) string {
 }
 
 // overlapList does the same as Overlap for a listed name with a wildcard. A listed name that
-// ends in *, such as .env*, overlaps with every pattern that begins with *, such as *.go. For
-// such a name overlapList therefore returns true only if the text before the first wildcard in
-// shell begins with the listed name without its *.
+// ends in *, such as id_rsa*, also matches id_rsa.go. Such a name does not count for a pattern
+// that ends like source code, nor for a pattern such as *.json that begins with * and ends like
+// other plain text.
 func overlapList(shell, listed string, dots bool) bool {
-	if !strings.HasSuffix(listed, "*") {
-		return Overlap(shell, listed, dots)
+	if strings.HasSuffix(listed, "*") && matchesSourceOnly(shell) {
+		return false
 	}
-	return strings.HasPrefix(shell[:strings.IndexAny(shell+"*", "*?[")], strings.TrimSuffix(listed, "*"))
+	return Overlap(shell, listed, dots)
+}
+
+// codeEndings are the ends of names of source code and its documentation. A secret may have one
+// of the textEndings, as .env.json does, so these count only for patterns that begin with *.
+var (
+	codeEndings = set("c cc cpp cs css dart fish go h hpp html java js jsx kt lua md mdx mjs php pl proto py rb rs scala scss svelte swift ts tsx vue zig")
+	textEndings = set("json lock log sh sql tf toml txt xml yaml yml")
+)
+
+// matchesSourceOnly reports whether every name that the pattern matches ends like source code.
+func matchesSourceOnly(pattern string) bool {
+	dot := strings.LastIndexByte(pattern, '.')
+	if dot < 0 {
+		return false
+	}
+	end := pattern[dot+1:]
+	return codeEndings[end] || pattern[0] == '*' && textEndings[end] || end == "txt" && strings.IndexByte(".?[", pattern[0]) < 0
 }
 
 // meet reports whether some name matches both patterns, which may contain * and ?.
@@ -126,11 +144,29 @@ func Pieces(p string) []string {
 	if !strings.ContainsAny(p, "=:@,") {
 		return out
 	}
-	for piece := range strings.FieldsFuncSeq(p, func(r rune) bool { return strings.ContainsRune("=:@,", r) }) {
+	for _, piece := range splitPieces(p) {
 		out = append(out, piece)
 		if before, after, ok := strings.Cut(piece, ".."); ok {
 			out = append(out, before, after)
 		}
 	}
 	return out
+}
+
+// splitPieces splits p at the separators =, :, @ and comma, but not behind a drive letter.
+func splitPieces(p string) (pieces []string) {
+	start := 0
+	for i := 0; i <= len(p); i++ {
+		if i < len(p) && strings.IndexByte("=:@,", p[i]) < 0 {
+			continue
+		}
+		if i < len(p) && i == start+1 && p[i] == ':' && isAlnum(p[start]) && i+1 < len(p) && (p[i+1] == '/' || p[i+1] == '\\') {
+			continue
+		}
+		if i > start {
+			pieces = append(pieces, p[start:i])
+		}
+		start = i + 1
+	}
+	return pieces
 }

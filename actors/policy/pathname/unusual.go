@@ -10,6 +10,10 @@ import (
 var dotNames = set(".github .gitignore .gitkeep .dockerignore .editorconfig .prettierrc .prettierrc.json .prettierignore .eslintrc .eslintrc.json .eslintignore " +
 	".golangci.yml .golangci.yaml .nvmrc .node-version .python-version .ruby-version .npmignore .storybook .changeset .circleci .gitlab-ci.yml .travis.yml .markdownlint.json .well-known .env.example")
 
+// PlainDotName reports whether seg is a hidden name of a project that people edit like any other
+// file. seg must be in lower case.
+func PlainDotName(seg string) bool { return dotNames[seg] }
+
 // NeverRemembered are files that decide which programs run, or that turn a directory into a
 // repository: git reads HEAD, config and hooks in any directory that has them. nod proposes no
 // rule for these files.
@@ -41,8 +45,8 @@ func Unusual(p string) []string {
 	return out
 }
 
-// shortName reports whether Windows may read seg as the short form of a longer name, as GIT~1
-// of .git.
+// shortName reports whether Windows may read seg as the short form of a longer name, as
+// GIT~1 is of .git.
 func shortName(seg string) bool {
 	i := strings.IndexByte(seg, '~')
 	return i > 0 && i+1 < len(seg) && seg[i+1] >= '0' && seg[i+1] <= '9'

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
@@ -13,38 +12,11 @@ import (
 // CoversArgv reports whether the rule covers a command with these words. The word * in a rule
 // matches exactly one word if it is an allow rule, and any number of words if it is a deny or
 // ask rule.
-func (r *Rule) CoversArgv(argv []string, allow bool) bool {
+func (r *Rule) CoversArgv(argv []string, allow bool, loc *pathname.Location) bool {
 	if r.argv == nil {
 		return true
 	}
-	return argvMatch(r.argv, argv, r.prefix, allow) && !(allow && r.addsHarmfulFlag(argv))
-}
-
-// gitHarmfulFlags are flags with which git commands that usually only read can write any file
-// or start a program.
-var gitHarmfulFlags = []string{"--output", "--ext-diff", "--textconv", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack"}
-
-// addsHarmfulFlag reports whether a git command has one of gitHarmfulFlags, or an abbreviation
-// of one, that the rule does not contain. The author of an allow rule for git log did not mean
-// these flags.
-func (r *Rule) addsHarmfulFlag(argv []string) bool {
-	if r.argv[0] != "git" {
-		return false
-	}
-	for _, w := range argv {
-		if w == "--" {
-			return false
-		}
-		if slices.Contains(r.argv, w) {
-			continue
-		}
-		name, _, _ := strings.Cut(w, "=")
-		long := len(name) > 2 && slices.ContainsFunc(gitHarmfulFlags, func(flag string) bool { return strings.HasPrefix(flag, name) })
-		if long || slices.Contains(argv, "grep") && len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "O") {
-			return true
-		}
-	}
-	return false
+	return argvMatch(r.argv, argv, r.prefix, allow) && (!allow || r.bounded(argv, loc))
 }
 
 func argvMatch(pattern, argv []string, prefix, strict bool) bool {
@@ -66,7 +38,7 @@ func (r *Rule) CoversCommand(f *shell.Facts) bool {
 		return true
 	}
 	for _, argv := range f.Commands {
-		if r.CoversArgv(argv, false) || r.coversProgram(commands.ProgramName(argv[0]), argv[1:]) {
+		if r.CoversArgv(argv, false, nil) || r.coversProgram(commands.ProgramName(argv[0]), argv[1:]) {
 			return true
 		}
 		// git -C DIR push is a push too. So each run compares the rule without the flags

@@ -25,7 +25,7 @@ type Rule struct {
 	prefix bool     // for Bash: further words may follow argv
 	paths  []string // for file tools: the segments of the path pattern; nil covers every path
 	root   byte     // the directory in which paths begin: '/', '~', 'p' for the project, '*' for any directory
-	dir    string   // if a project's settings contain the rule, the directory of this project; otherwise ""
+	dir    string   // the directory of the project whose settings contain the rule; "" for any other rule
 	domain string   // for WebFetch: the domain of the URL
 }
 
@@ -86,6 +86,7 @@ func Parse(text string) (Rule, error) {
 }
 
 func (r *Rule) command(s string) error {
+	s = strings.TrimSpace(s) // with a blank after it, :* would be a word that no command has
 	if rest, ok := strings.CutSuffix(s, ":*"); ok {
 		s, r.prefix = rest, true
 	} else if rest, ok := strings.CutSuffix(s, " *"); ok {

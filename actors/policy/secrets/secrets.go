@@ -34,6 +34,14 @@ var secretNames = []string{
 	"serviceaccount*.json", "secrets.json", "secrets.yml", "secrets.yaml", "secrets.toml", ".secrets", ".*_history",
 	"fish_history", "psreadline/consolehost_history.txt", ".zhistory", ".histfile", ".zsh_sessions", ".local/share/atuin", ".config/nushell/history.txt", ".lesshst", ".viminfo", "/etc/master.passwd", "/etc/security/opasswd", "/etc/shadow*", "/etc/gshadow*", "/etc/sudoers", "/etc/sudoers.d", "/run/secrets", "/var/run/secrets",
 	"/run/credentials", "library/keychains", ".local/share/keyrings", ".local/share/kwalletd",
+	"*.ovpn", "*.kirbi", "*.ccache", "*.psafe3", "*.agilekeychain", "*.keychain", "*.keychain-db", "*.pkcs12", "*_dsa", "*_ecdsa", "*.key.*", "*.pem.*", "*.p12.*", "*.pfx.*", "*.jks.*", "*.keystore.*", "*.kdbx.*", "*.ppk.*", "*.ovpn.*", "*.tfstate.*", "*.tfvars.*",
+	// files that applications and their users name for what they contain
+	"*.secret", "*.secrets", "*.token", "*.credentials", "*.passwd", "*.password", "*.passwords", "credentials", "credentials.*", "*-credentials.json", "*_credentials.json", "*-credentials.yml", "*_credentials.yml", "*-credentials.yaml", "*_credentials.yaml", "*credentials*.ini", "*credentials*.xml",
+	"*credentials*.csv", "*secrets*.json", "*secrets*.yml", "*secrets*.yaml", "*secrets*.toml", "*-secret.json", "*-secret.yml", "*-secret.yaml", "secret.json", "secret.yml", "secret.yaml", "secret.toml", "*passwords*.csv", "*passwords*.json", "*oauth_creds*.json", "*accesstokens*.json", "token.json",
+	"tokens.json", "*_token.json", "*-token.json", "auth.json", "cookies.sqlite", "logins.json", "key4.db", "login data", "wp-config.php", "wp-config-*.php", "wp-config.php.*", "settings.local.php", "keystore.properties", "key.properties", "vault-password*", ".vault-password*", ".*token", ".*token.*", ".*secret",
+	".*secrets", ".*secret.*", ".*secrets.*", ".*credentials", ".*credentials.*", ".*passwd", ".*password", ".*password.*", ".*_key", ".*-key", ".modal.toml", ".pgpass.*", ".netrc.*", ".npmrc.*", ".pypirc.*", ".my.cnf.*", ".git-credentials*", ".gitconfig.*",
+	"/etc/letsencrypt", "/etc/pki/tls/private", "/etc/docker/key.json", "/etc/mysql/debian.cnf", "/etc/postfix/sasl_passwd*", "/etc/samba/smbpasswd", "/etc/wpa_supplicant", "/etc/krb5.keytab", "/etc/crypttab", "/etc/openldap", "/var/lib/jenkins", "/var/lib/docker", "/var/lib/containerd", "/var/lib/kubelet",
+	"/var/spool/cron", "/var/spool/mail", "/var/mail", "/var/backups",
 	// cloud profiles
 	".aws", ".azure", ".minikube", "/etc/kubernetes", "/etc/rancher", ".config/linode-cli", ".gcloud", ".config/gcloud", ".kube", "kubeconfig", "*.kubeconfig", ".oci", ".cloudflared", ".config/hcloud", ".config/scw", ".config/gh", ".config/hub", ".config/glab-cli",
 	".config/doctl", ".config/op", ".config/rclone", ".fly", ".heroku", ".wrangler", ".config/configstore", ".config/heroku",
@@ -90,6 +98,19 @@ var sourceExtensions = map[string]bool{
 // SourceExtension reports whether ext is an extension of source code or similar text.
 func SourceExtension(ext string) bool { return sourceExtensions[ext] }
 
+// sourceTypes are types of files, as ripgrep names them, whose hidden files contain no secrets.
+// With -t, ripgrep also searches the hidden files of a type.
+var sourceTypes = func() map[string]bool {
+	types := map[string]bool{}
+	for name := range strings.FieldsSeq("asm c clojure cpp cs csharp css cython dart elixir elm erlang fortran fsharp go graphql h haskell html java js julia kotlin less lua markdown md ml nim objc objcpp ocaml php proto protobuf py python r rst ruby rust sass scala svelte swift tex ts typescript vue zig") {
+		types[name] = true
+	}
+	return types
+}()
+
+// SourceType reports whether a search of the hidden files of this type shows no secrets.
+func SourceType(name string) bool { return sourceTypes[name] }
+
 // SourceGlob reports whether the last part of a pattern is *.EXT, and EXT is an extension of
 // source code or similar text.
 func SourceGlob(p string) bool {
@@ -145,20 +166,27 @@ func CompileProtected() *Protected {
 // protected.
 func (p *Protected) Has(rel string) bool { return p.names.Has(literal.Replace(rel), false) }
 
-// MayLeadFrom reports whether a relative path may mean a secret if it begins in one of dirs,
-// although the relative path alone does not look like a secret.
-func (n *Names) MayLeadFrom(dirs []string) bool { return n.secrets.MayLeadFrom(dirs) }
+// MayLeadFrom reports whether a relative path may mean a secret if it begins in one of the
+// location's directories, although the relative path alone does not look like a secret.
+func (n *Names) MayLeadFrom(loc *pathname.Location) bool {
+	return n.secrets.MayLeadFrom(loc.Dirs) || slices.ContainsFunc(loc.Dirs, func(d string) bool { return !loc.InTree(d) })
+}
 
-// MayBe reports whether the text t may mean a secret or one of nod's own files. If dots is
-// true, wildcards in t also match hidden names.
+// MayBe reports whether the text t may mean a secret, one of nod's own files, or a hidden file
+// outside the project. If dots is true, wildcards in t also match hidden names.
 //
 // A backslash is a separator on Windows, and in a pattern it makes the next character
 // literal. MayBe tries both meanings.
 func (n *Names) MayBe(t string, loc *pathname.Location, dots bool) bool {
+	return n.MayBeListed(t, loc, dots) || n.HiddenOutside(t, loc)
+}
+
+// MayBeListed does the same as MayBe, but without hidden files outside the project.
+func (n *Names) MayBeListed(t string, loc *pathname.Location, dots bool) bool {
 	if n.listed(t, dots) {
 		return true
 	}
-	if strings.IndexByte(t, '\\') >= 0 && n.MayBe(strings.ReplaceAll(t, `\`, ""), loc, dots) {
+	if strings.IndexByte(t, '\\') >= 0 && n.MayBeListed(strings.ReplaceAll(t, `\`, ""), loc, dots) {
 		return true
 	}
 	if pathname.IsAbs(pathname.Slashes(t)) || !loc.LeadsToSecret && !strings.Contains(t, "..") && !strings.HasPrefix(t, "~") {
@@ -175,7 +203,7 @@ func (n *Names) MayBe(t string, loc *pathname.Location, dots bool) bool {
 // MayLieBelow reports whether t is a home directory or contains one, or whether listed secrets
 // may exist below t, as below ~/.config.
 func (n *Names) MayLieBelow(t string, loc *pathname.Location) bool {
-	if loc.AboveHome(t) || n.secrets.MayLieBelow(t, loc) {
+	if loc.AboveHome(t) || n.secrets.MayLieBelow(t, loc) || n.HiddenOutside(t, loc) {
 		return true
 	}
 	return slices.ContainsFunc(loc.Resolve(t), func(full string) bool { return n.secrets.MayLieBelow(full, loc) })
@@ -193,23 +221,22 @@ func (n *Names) listed(t string, dots bool) bool {
 }
 
 // MayPass reports whether a search with this filter may include files that contain secrets.
-// filter may consist of several filters with spaces between them. If the parameter every is
-// false, file names such as * and *.go count as harmless; the directories that a filter spells
-// out always count.
-func (n *Names) MayPass(filter string, every bool) bool {
+// filter may consist of several filters with spaces between them. Such a search also includes
+// hidden files that match the filter.
+func (n *Names) MayPass(filter string) bool {
 	for one := range strings.FieldsFuncSeq(filter, func(r rune) bool { return r <= ' ' }) {
 		all := alternatives(one)
 		if len(all) == 0 {
 			return true
 		}
 		for _, alt := range all {
+			if strings.HasPrefix(alt, "!") {
+				continue // excludes files
+			}
 			segs := strings.Split(alt, "/")
 			name := segs[len(segs)-1]
 			segs = slices.DeleteFunc(segs[:len(segs)-1], func(s string) bool { return strings.Trim(s, "*") == "" })
-			if every || !SourceGlob(name) && strings.Trim(name, "*") != "" {
-				segs = append(segs, name)
-			}
-			if len(segs) > 0 && n.MayBe(strings.Join(segs, "/"), &pathname.Location{}, true) {
+			if n.MayBe(strings.Join(append(segs, name), "/"), &pathname.Location{}, true) {
 				return true
 			}
 		}

@@ -18,6 +18,8 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	}
 	if !name.Bare {
 		if name.Text == "[" && len(name.Text) == 1 && line.reader.Level >= commands.LevelReaders {
+			line.NamesOnly = true
+			defer func() { line.NamesOnly = false }()
 			return line.testExpression(words[1:], true)
 		}
 		return "the command's name is quoted or a pattern", false
@@ -34,6 +36,8 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	if !c.AllowedAt(line.reader.Level) {
 		return unknownCommand, false
 	}
+	line.NamesOnly = c.Lists || c.NamesOnly
+	defer func() { line.NamesOnly = false }()
 	if c.Special {
 		if check := grammars[name.Text]; check != nil {
 			return check(line, words[1:])
@@ -51,15 +55,44 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	case c.Lists:
 		checked = spelled(checked)
 	}
-	if w := line.firstSecret(checked, c.Text); w != "" {
-		return "names a secret, " + w, true
+	if w := line.firstSecret(checked, c.Text); w != nil {
+		return line.namesWhat(*w), true
+	}
+	if line.Lost && !c.Text && !line.NamesOnly && slices.ContainsFunc(a.Paths(), isRelative) {
+		return unknownDirectory, false
 	}
 	return "", false
 }
 
+// unknownDirectory is the reason to ask about a relative path if the command may run in any
+// directory.
+const unknownDirectory = "names a file in a directory that nod does not know: write its full path"
+
+func isRelative(w word.Word) bool {
+	return w.Text != "-" && !w.Tilde && !pathname.IsAbs(pathname.Slashes(w.Text))
+}
+
+// unknownNumber is the reason to ask about a word such as .m$?, in which the number may be a
+// part of a file's name.
+const unknownNumber = "$? may stand for any number"
+
+// takesNumbers reports whether a number that nod does not know may be a part of the command's
+// words: the command only prints them, or compares them as strings.
+func takesNumbers(words []word.Word) bool {
+	switch words[0].Text {
+	case "echo", "printf", ":":
+		return true
+	case "test", "[":
+		return !slices.ContainsFunc(words[1:], func(w word.Word) bool {
+			return len(w.Text) == 2 && w.Text[0] == '-' && w.Text != "-n" && w.Text != "-z"
+		})
+	}
+	return false
+}
+
 // grammars holds the checks of those commands for which no list of flags and operands tells
-// what is harmless. Each check returns the reason to ask, or "", and whether the reason is
-// that the command uses a secret.
+// which uses are harmless. Each check returns the reason to ask, or "", and whether the
+// reason is that the command uses a secret.
 var grammars = map[string]func(line *Line, words []word.Word) (why string, secret bool){
 	"cd":      (*Line).changeDir,
 	"find":    (*Line).findFiles,
@@ -69,9 +102,9 @@ var grammars = map[string]func(line *Line, words []word.Word) (why string, secre
 	"workmux": (*Line).workmux,
 }
 
-// spelled cuts off each word before its first path segment with a wildcard, unless this
-// segment begins with a dot: only then can it match hidden names. Only commands that print
-// nothing but names use spelled.
+// spelled cuts off each word before its first path segment with a wildcard. It keeps a
+// segment that begins with a dot, because only such a segment can match hidden names. Only
+// commands that print nothing but names use spelled.
 func spelled(words []word.Word) []word.Word {
 	out := make([]word.Word, 0, len(words))
 	for _, w := range words {
@@ -126,27 +159,36 @@ func (line *Line) workmux(words []word.Word) (string, bool) {
 // AnySecret reports whether a word may mean a secret. If text is true, the words are text and
 // not paths, and only those count that the shell expands to paths.
 func (line *Line) AnySecret(words []word.Word, text bool) bool {
-	return line.firstSecret(words, text) != ""
+	return line.firstSecret(words, text) != nil
 }
 
-// firstSecret returns the first word that may mean a secret, or "". The parameter text has the
+// firstSecret returns the first word that may mean a secret, or nil. The parameter text has the
 // same meaning as in AnySecret.
-func (line *Line) firstSecret(words []word.Word, text bool) string {
-	for _, w := range words {
+func (line *Line) firstSecret(words []word.Word, text bool) *word.Word {
+	for i, w := range words {
 		if (!text || w.Glob || w.Tilde) && line.secretPath(w) {
-			return w.Text
+			return &words[i]
 		}
 	}
-	return ""
+	return nil
+}
+
+// namesWhat returns the reason to ask about a word that may mean a secret.
+func (line *Line) namesWhat(w word.Word) string {
+	listed := func(t string) bool { return line.reader.Secrets.MayBeListed(t, &line.Location, true) }
+	if !slices.ContainsFunc(pathname.Pieces(w.Text), listed) {
+		return "names a hidden file or folder outside the project, " + w.Text
+	}
+	return "names a secret, " + w.Text
 }
 
 // secretPath reports whether w, or a path inside w after = or :, may mean a secret or one of
 // nod's own files.
 func (line *Line) secretPath(w word.Word) bool { return line.secretText(w.Text, false) }
 
-// secretText reports whether t may mean a secret, or a piece of t after a character with which
-// a path may start (--flag=PATH, REV:PATH, @PATH). If dots is true, wildcards also match
-// hidden names.
+// secretText reports whether t may mean a secret. A piece of t counts too if it follows a
+// character with which a path may start (--flag=PATH, REV:PATH, @PATH). If dots is true,
+// wildcards also match hidden names.
 func (line *Line) secretText(t string, dots bool) bool {
 	if line.secretIn(t, dots) {
 		return true
@@ -169,6 +211,9 @@ func (line *Line) secretIn(t string, dots bool) bool {
 // SearchesPrivate reports whether a search of these paths, or of the current directory if
 // paths is empty, includes a home directory or a directory with known secrets.
 func (line *Line) SearchesPrivate(paths []word.Word) bool {
+	if line.Lost && (len(paths) == 0 || slices.ContainsFunc(paths, isRelative)) {
+		return true
+	}
 	if len(paths) == 0 {
 		return line.reader.Secrets.MayLieBelow(".", &line.Location)
 	}
@@ -178,7 +223,7 @@ func (line *Line) SearchesPrivate(paths []word.Word) bool {
 // SecretFilter reports whether a search with this file name filter may include files that
 // contain secrets.
 func (line *Line) SecretFilter(filter string) bool {
-	return line.reader.Secrets.MayPass(filter, true)
+	return line.reader.Secrets.MayPass(filter)
 }
 
 // changeDir follows a cd command. The cd may fail, so from then on the line may run in the old
@@ -193,7 +238,7 @@ func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 		return "does not name one plain directory", false
 	}
 	if line.secretPath(words[0]) {
-		return "names a secret, " + words[0].Text, true
+		return line.namesWhat(words[0]), true
 	}
 	to := line.Resolve(words[0].Text)
 	if len(to) == 0 {
@@ -204,12 +249,7 @@ func (line *Line) changeDir(words []word.Word) (why string, secret bool) {
 	if len(line.Dirs)+len(to) > 8 {
 		return "changes the directory too often to follow", false
 	}
-	if len(line.Dirs) == 0 {
-		line.Dirs = to
-	} else {
-		line.Dirs = append(line.Dirs[:len(line.Dirs):len(line.Dirs)], to...)
-	}
-	line.LeadsToSecret = line.reader.Secrets.MayLeadFrom(line.Dirs)
+	line.moveTo(append(line.Dirs[:len(line.Dirs):len(line.Dirs)], to...))
 	return "", false
 }
 
@@ -238,7 +278,7 @@ func (line *Line) testExpression(words []word.Word, bracket bool) (string, bool)
 	switch {
 	case len(words) == 2 && len(words[0].Text) == 2 && words[0].Text[0] == '-' && strings.IndexByte("efdrwxsLhzn", words[0].Text[1]) >= 0:
 		if line.secretPath(words[1]) {
-			return "names a secret, " + words[1].Text, true
+			return line.namesWhat(words[1]), true
 		}
 		return "", false
 	case len(words) == 3 && (words[1].Text == "=" || words[1].Text == "!=") && !strings.HasPrefix(words[0].Text, "-") && !strings.ContainsAny(words[0].Text, "()!"):

@@ -32,8 +32,8 @@ type Facts struct {
 // more, its Facts are Incomplete.
 const maxFacts = 400
 
-// maxOperands limits the operands of a wrapper, such as sudo, that are read as the beginning
-// of the command that it runs. A line with more is Incomplete.
+// maxOperands limits the operands of a wrapper, such as sudo, that are read as the
+// beginning of the command that the wrapper runs. A line with more operands is Incomplete.
 const maxOperands = 64
 
 // maxText is the number of bytes that nod searches in a line that it cannot parse.
@@ -170,8 +170,8 @@ func (f *Facts) addWords(words []string) {
 	f.Words = append(f.Words, words...)
 }
 
-// addArgv adds a command. If the command runs another one, as sudo does, addArgv also adds
-// every command that its words may mean.
+// addArgv adds a command. If the command runs another command, as sudo does, addArgv also
+// adds every command that its words may mean.
 func (f *Facts) addArgv(argv []string) {
 	f.addOne(argv)
 	if !commands.Entry(commands.ProgramName(argv[0])).Wraps {

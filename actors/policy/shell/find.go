@@ -42,7 +42,7 @@ func (line *Line) findFiles(words []word.Word) (string, bool) {
 		case tests || strings.HasPrefix(w.Text, "-"):
 			return w.Text + " is not a test known to be harmless", false
 		case line.secretPath(w):
-			return "names a secret, " + w.Text, true
+			return line.namesWhat(w), true
 		}
 	}
 	return "", false

@@ -14,19 +14,19 @@ import (
 // may run a program that the repository's configuration names (core.fsmonitor, diff.external,
 // a textconv). Harden rewrites the command to prevent that.
 func (line *Line) git(words []word.Word) (string, bool) {
-	dirs := line.Dirs
+	here := line.Location
 	for len(words) > 0 && strings.HasPrefix(words[0].Text, "-") {
 		switch opt := words[0]; {
 		case opt.Text == "--no-pager", opt.Text == "-P", opt.Text == "--no-optional-locks", opt.Text == "--literal-pathspecs":
 			words = words[1:]
-		case opt.Text == "-c" && len(words) > 1 && (words[1].Text == noMonitor || words[1].Text == noSignature): // Harden adds these options
+		case opt.Text == "-c" && len(words) > 1 && slices.Contains(hardened, words[1].Text): // Harden adds these options
 			words = words[2:]
 		case opt.Text == "-C" && line.reader.Level >= commands.LevelReaders && len(words) > 1:
 			if words[1].Glob || !pathname.IsAbs(pathname.Slashes(words[1].Text)) && !words[1].Tilde || line.secretPath(words[1]) {
 				return "-C does not name the project or a directory in it in full", false
 			}
-			dirs, words = line.Resolve(words[1].Text), words[2:]
-			if len(dirs) == 0 {
+			here.Dirs, words = line.Resolve(words[1].Text), words[2:]
+			if here.Lost = false; len(here.Dirs) == 0 {
 				return "-C names a directory that nod does not know", false
 			}
 		case opt.Text == "--version" && len(words) == 1:
@@ -35,8 +35,9 @@ func (line *Line) git(words []word.Word) (string, bool) {
 			return opt.Text + " before the subcommand can re-point git", false
 		}
 	}
-	here := line.Location
-	here.Dirs = dirs
+	if here.Lost {
+		return "reads a repository in a directory that nod does not know: put -C and the project's path before the subcommand", false
+	}
 	if !here.StandsInProject() {
 		return "reads a repository outside the project, whose configuration can run programs", false
 	}
@@ -67,7 +68,7 @@ func (line *Line) git(words []word.Word) (string, bool) {
 	}
 	for _, w := range checked {
 		if line.gitSecret(w.Text) {
-			return "names a secret, " + w.Text, true
+			return line.namesWhat(w), true
 		}
 	}
 	if why == "" {

@@ -9,12 +9,13 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// With these settings, git runs no file monitor that the configuration names, and no program
-// that checks signatures.
-const (
-	noMonitor   = "core.fsmonitor=false"
-	noSignature = "log.showSignature=false"
-)
+// hardened are settings with which git runs no file monitor and no hook that the configuration
+// names, and no program that checks signatures.
+var hardened = []string{"core.fsmonitor=false", "log.showSignature=false", "core.hooksPath=/dev/null"}
+
+// hardenedOptions follow the word git. Without optional locks, git also leaves the index as it
+// is; without a pager, git runs no program that shows the output.
+var hardenedOptions = " -c " + strings.Join(hardened, " -c ") + " --no-optional-locks --no-pager"
 
 // Harden rewrites a harmless line so that git runs no program that the repository's
 // configuration names. It returns the line unchanged and false if there is nothing to
@@ -37,27 +38,37 @@ func (line *Line) Harden() (string, bool) {
 		if name, _ := word.Known(call.Args[0], src); name != "git" {
 			continue
 		}
-		harden(int(call.Args[0].End().Offset()), " -c "+noMonitor+" -c "+noSignature)
-		if sub := differSubcommand(call, src); sub != nil {
-			harden(int(sub.End().Offset()), " --no-ext-diff --no-textconv")
+		harden(int(call.Args[0].End().Offset()), hardenedOptions)
+		if sub, flags := differSubcommand(call, src); sub != nil {
+			harden(int(sub.End().Offset()), flags)
 		}
 	}
 	return b.String() + src[last:], last > 0
 }
 
-// differSubcommand returns the word that is git's subcommand if this subcommand may run a diff
-// program that the configuration names. Otherwise it returns nil.
-func differSubcommand(call *syntax.CallExpr, src string) *syntax.Word {
+// differSubcommand returns the last word of git's subcommand, and the flags with which this
+// subcommand runs no program that the configuration names for comparing files. It returns nil if
+// the subcommand runs none.
+func differSubcommand(call *syntax.CallExpr, src string) (*syntax.Word, string) {
 	for i := 1; i < len(call.Args); i++ {
 		switch w, _ := word.Known(call.Args[i], src); {
 		case w == "-C", w == "-c":
 			i++
-		case !strings.HasPrefix(w, "-"):
-			if commands.Entry("git " + w).Differ {
-				return call.Args[i]
+		case strings.HasPrefix(w, "-"):
+		case w == "grep":
+			return call.Args[i], " --no-textconv"
+		default:
+			if i+1 < len(call.Args) {
+				next, _ := word.Known(call.Args[i+1], src)
+				if commands.Entry("git " + w + " " + next).Differ {
+					return call.Args[i+1], " --no-ext-diff --no-textconv"
+				}
 			}
-			return nil
+			if commands.Entry("git " + w).Differ {
+				return call.Args[i], " --no-ext-diff --no-textconv"
+			}
+			return nil, ""
 		}
 	}
-	return nil
+	return nil, ""
 }

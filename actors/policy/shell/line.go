@@ -19,9 +19,9 @@ import (
 // Limits of a command line. A line that exceeds one of them makes nod ask, because people do
 // not read such lines and checking them could be slow.
 const (
-	maxCommand = 8 << 10 // bytes
-	maxNesting = 100     // opening brackets
-	maxJoints  = 400     // characters that separate commands
+	maxCommand = 8 << 10 // the longest line, in bytes
+	maxNesting = 100     // the largest number of opening brackets
+	maxJoints  = 400     // the largest number of characters that separate commands
 	maxSpaces  = 1500
 )
 
@@ -295,22 +295,30 @@ func cdChain(c *syntax.BinaryCmd) (chain []*syntax.Stmt) {
 // walkChain checks chain, the statements that cdChain has returned for a line. The first is cd
 // DIR. All later statements run only in DIR, because they do not run if cd fails.
 func (line *Line) walkChain(chain []*syntax.Stmt) {
-	was := line.Dirs
+	was, lost := line.Dirs, line.Lost
 	line.stmt(chain[0])
 	if to := line.Dirs[min(len(was), len(line.Dirs)):]; len(was) > 0 && len(to) > 0 {
-		line.Dirs, line.LeadsToSecret = slices.Clone(to), line.reader.Secrets.MayLeadFrom(to)
+		line.moveTo(slices.Clone(to))
 	} else {
 		was = nil
 	}
+	line.Lost = lost && len(line.Dirs) == 0
 	line.list(chain[1:])
+	line.Lost = lost
 	if was != nil {
 		for _, d := range line.Dirs {
 			if !slices.Contains(was, d) {
 				was = append(was[:len(was):len(was)], d)
 			}
 		}
-		line.Dirs, line.LeadsToSecret = was, line.reader.Secrets.MayLeadFrom(was)
+		line.moveTo(was)
 	}
+}
+
+// moveTo sets the directories in which the next command may run.
+func (line *Line) moveTo(dirs []string) {
+	line.Dirs = dirs
+	line.LeadsToSecret = line.reader.Secrets.MayLeadFrom(&line.Location)
 }
 
 func (line *Line) call(c *syntax.CallExpr) {
@@ -333,6 +341,12 @@ func (line *Line) call(c *syntax.CallExpr) {
 
 // addPart adds a simple command to the line. It checks the command if all its words are known.
 func (line *Line) addPart(p Part) {
+	if slices.ContainsFunc(p.Words, func(w word.Word) bool { return w.Expands }) && !takesNumbers(p.Words) {
+		p.UnknownWords = true
+		if p.Why == "" {
+			p.Why = unknownNumber
+		}
+	}
 	if p.Why == "" {
 		p.Why, p.Secret = line.checkCommand(p.Words)
 	}

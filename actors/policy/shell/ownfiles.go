@@ -11,7 +11,7 @@ import (
 // ownShowCommands are nod's commands that only show something. nod treats every other command
 // of its own, even an unknown one, as a command that decides, grants or configures.
 var ownShowCommands = map[string]bool{
-	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "--help": true, "--version": true, "-h": true,
+	"pending": true, "show": true, "ask": true, "doctor": true, "grants": true, "version": true, "help": true, "status": true, "history": true, "sessions": true, "completion": true, "--help": true, "--version": true, "-h": true,
 	"policy check": true, "policy explain": true, "policy test": true, "policy presets": true, "policy replay": true, "policy suggest": true,
 	"session show": true, "settings show": true, "settings schema": true, "audit tail": true, "audit verify": true,
 }

@@ -20,6 +20,9 @@ func (line *Line) redirect(r *syntax.Redirect) {
 		line.Refuse(why)
 		return
 	}
+	if w.Expands {
+		line.Refuse(unknownNumber)
+	}
 	output := n == "" || n == "1" || n == "2"
 	switch r.Op {
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrAll, syntax.AppAll:
@@ -36,10 +39,13 @@ func (line *Line) redirect(r *syntax.Redirect) {
 	case syntax.RdrIn:
 		if line.secretPath(w) {
 			line.secret = true
-			line.Refuse("names a secret, " + w.Text)
+			line.Refuse(line.namesWhat(w))
 		}
 		if n != "" && n != "0" || w.Glob || w.Tilde {
 			line.Refuse("reads from " + w.Text)
+		}
+		if line.Lost && isRelative(w) {
+			line.Refuse(unknownDirectory)
 		}
 		line.inputFiles = append(line.inputFiles, w)
 	default:

@@ -55,9 +55,10 @@ func (in Input) hasAny(keys ...string) bool {
 }
 
 // globPaths returns the directories in which a search for pattern begins. If the part of
-// pattern before its first wildcard is absolute, these are dirs and this part; otherwise, each
-// of dirs joined with this part. (Below such a directory, a wildcard may go through a symbolic
-// link: the search may then reveal names of files elsewhere, but not their content.)
+// pattern before its first wildcard is absolute, the result is dirs and this part.
+// Otherwise the result is each of dirs joined with this part. (Below such a directory, a
+// wildcard may go through a symbolic link: the search may then reveal names of files
+// elsewhere, but not their content.)
 func globPaths(dirs []string, pattern string) ([]string, error) {
 	dirs = slices.Clone(dirs)
 	fixed := pattern[:strings.IndexAny(pattern+"*", `*?[{\`)]

@@ -23,9 +23,9 @@ const (
 	Shell
 	File
 	Search
-	Edit // writes a file
+	Edit // tools that write a file
 	Web
-	Notes // stores only the agent's own notes, such as a to-do list
+	Notes // tools that store only the agent's own notes, such as a to-do list
 )
 
 // Tool is a tool's kind, and its name as rules spell it.
@@ -90,6 +90,13 @@ var shellFields = map[string]bool{
 	"tty": true, "justification": true, "explanation": true, "initial_wait": true, "mode": true, "sessionId": true,
 }
 
+// KeepsShell reports whether the command runs in a shell that the agent has used before. An
+// earlier command may have changed this shell's directory.
+func (in Input) KeepsShell() bool {
+	id, isText := in.Text("sessionId")
+	return in["sessionId"] != nil && (id != "" || !isText)
+}
+
 // Command returns the text that a shell tool runs, and the directory in which it runs, or ""
 // if the input contains none. If these are unknown, why is the reason.
 func (in Input) Command() (src, dir string, why string) {
@@ -137,7 +144,10 @@ func (in Input) Command() (src, dir string, why string) {
 // privateDomains are the endings of host names on this machine and in its network.
 // sharedAddresses are used between a provider and its customers, and also by private networks.
 var (
-	privateDomains  = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
+	privateDomains = []string{".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet", ".corp", ".home", ".localdomain"}
+	// chosenDomains are public domains whose names resolve to the address that the name contains,
+	// or to this machine.
+	chosenDomains   = []string{"nip.io", "sslip.io", "xip.io", "localtest.me", "lvh.me", "vcap.me", "lacolhost.com", "traefik.me", "local.gd", "backname.io", "1u.ms", "rbndr.us", "localho.st"}
 	sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 )
 
@@ -156,6 +166,9 @@ func PrivateURL(raw string) string {
 	}
 	if !strings.Contains(host, ".") || slices.ContainsFunc(privateDomains, func(d string) bool { return strings.HasSuffix(host, d) }) {
 		return "reaches this machine or its network"
+	}
+	if slices.ContainsFunc(chosenDomains, func(d string) bool { return host == d || strings.HasSuffix(host, "."+d) }) {
+		return "its name may stand for this machine or its network"
 	}
 	if ip, err := netip.ParseAddr(host); err == nil && (!ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() || sharedAddresses.Contains(ip)) {
 		return "reaches this machine or its network"

@@ -51,9 +51,9 @@ type Options struct {
 	// Race shows each request that waits for a person in the editor too; the first
 	// answer counts.
 	Race bool
-	// Deny makes the sidecar refuse a request after any failure of nod. If Deny is false, the
-	// editor asks its own user if nod is unavailable, and in a race after any failure of nod;
-	// otherwise a failure still refuses the request.
+	// Deny makes the sidecar refuse a request after any failure of nod. If Deny is false,
+	// the editor asks its own user if nod is unavailable. In a race, the editor then asks
+	// after any failure of nod; otherwise any other failure refuses the request.
 	Deny bool
 	// AgentName, Host and User are shown to people. AgentName defaults to the name
 	// that the agent reports.
@@ -61,7 +61,7 @@ type Options struct {
 	// Stream, if not nil, lets its subscribers see and answer the requests that wait for a
 	// person.
 	Stream *Stream
-	Log    *slog.Logger // never gets the content of a request; nil discards the log
+	Log    *slog.Logger // the log, which never gets the content of a request; nil discards it
 }
 
 // Streams are the input and output of a peer: the editor or the agent. If the agent's In
@@ -152,7 +152,7 @@ func (s *sidecar) fromEditor(line []byte) error {
 		return nil
 	}
 	s.cache.recordRequest(m)
-	if err := s.toAgent.write(line); err != nil { // only logged: if the agent is gone, its output ends, which ends Run
+	if err := s.toAgent.write(line); err != nil { // an error is only logged: if the agent is gone, its output ends, which ends Run
 		s.opts.Log.Debug("acp: the agent does not read any more", "error", err)
 	}
 	if m.method == methodCancel || m.method == methodClose {
@@ -174,7 +174,7 @@ func (s *sidecar) tellAgent(id json.RawMessage, o outcome) {
 	if err == nil {
 		err = s.toAgent.write(line)
 	}
-	if err != nil { // only logged: if the agent is gone, its output ends, which ends Run
+	if err != nil { // an error is only logged: if the agent is gone, its output ends, which ends Run
 		s.opts.Log.Debug("acp: a decision could not be sent to the agent", "error", err)
 	}
 }
@@ -187,7 +187,7 @@ func (s *sidecar) editorGone(why error) {
 
 func (s *sidecar) closeAgent() {
 	if c, ok := s.agent.(io.Closer); ok {
-		_ = c.Close() // the input may be closed already
+		_ = c.Close() // Close fails if the input is closed already
 	}
 }
 

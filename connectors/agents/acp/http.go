@@ -57,9 +57,9 @@ func (s *Stream) Handler(token string, answer Answer) http.Handler {
 func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
-		return // Accept has sent the error
+		return // Accept has already sent the error to the client
 	}
-	defer func() { _ = conn.CloseNow() }() // the connection may be closed already
+	defer func() { _ = conn.CloseNow() }() // CloseNow fails if the connection is closed already
 	gone := conn.CloseRead(r.Context())
 	sub, first := s.subscribe()
 	defer s.unsubscribe(sub)
@@ -74,7 +74,7 @@ func (s *Stream) serveStream(w http.ResponseWriter, r *http.Request) {
 			return
 		case notification, ok := <-sub.queue:
 			if !ok {
-				_ = conn.Close(sub.why.Code, sub.why.Reason) // the client may be gone
+				_ = conn.Close(sub.why.Code, sub.why.Reason) // Close fails if the client is gone
 				return
 			}
 			if sendNotification(gone, conn, notification) != nil {
@@ -109,7 +109,7 @@ func writeResult(w http.ResponseWriter, p *problem) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone
+	_ = json.NewEncoder(w).Encode(body) // Encode fails if the client is gone
 }
 
 func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) *problem {
@@ -117,7 +117,7 @@ func (s *Stream) respond(w http.ResponseWriter, r *http.Request, answer Answer) 
 		return &problem{http.StatusUnsupportedMediaType, "Content-Type must be application/json"}
 	}
 	var body struct {
-		SessionID string `json:"session_id"` // optional; if set, the request must belong to this session
+		SessionID string `json:"session_id"` // the request's session, which is checked if it is set
 		PendingID string `json:"pending_id"`
 		OptionID  string `json:"option_id"`
 		Cancelled bool   `json:"cancelled"`

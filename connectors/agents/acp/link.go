@@ -8,7 +8,7 @@ import (
 // link connects to nod at the first use and keeps the connection.
 type link struct {
 	connect Connect
-	nod     chan Nod // also a lock: holds the connection, or nil if there is none yet; empty while get runs
+	nod     chan Nod // a channel with the connection, or with nil if there is none yet; it is empty while get runs, and so serves as a lock
 }
 
 func newLink(connect Connect) link {

@@ -13,7 +13,7 @@ const (
 	methodPermission = "session/request_permission"
 	methodUpdate     = "session/update"
 	methodCancel     = "session/cancel"
-	methodClose      = "session/close" // also cancels the session's turn
+	methodClose      = "session/close" // closes a session and cancels its turn
 	methodCancelCall = "$/cancel_request"
 	methodInitialize = "initialize"
 	methodNew        = "session/new"

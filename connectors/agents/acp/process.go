@@ -53,7 +53,7 @@ func RunCommand(ctx context.Context, argv []string, editor Streams, stderr io.Wr
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // cmd.ProcessState holds the result
+		_ = cmd.Wait() // Wait's result is also in cmd.ProcessState
 		_ = fromAgent.SetReadDeadline(time.Now().Add(drainWithin))
 	}()
 	told := make(chan struct{})

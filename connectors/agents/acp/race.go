@@ -50,7 +50,7 @@ func (s *sidecar) showInEditor(a *ask) {
 // cancelInEditor tells the editor to close its prompt, if it shows the request. Some editors
 // ignore the message; editorAnswered drops their answer.
 func (s *sidecar) cancelInEditor(a *ask) {
-	if !a.shown { // safe without the lock: a.shown changes only while the request is open, and it no longer is
+	if !a.shown { // safe without the lock: a.shown changes only while the request is open, and the request is no longer open
 		return
 	}
 	if line, err := withdrawal(a.id); err == nil {

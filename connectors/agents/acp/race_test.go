@@ -58,7 +58,7 @@ func TestALateEditorAnswerIsDropped(t *testing.T) {
 	assert.Contains(t, r.editor.hears(t), "$/cancel_request")
 
 	toEditor := make(chan string, 1)
-	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // after its late answer to the first request, the editor may be shown the second one
+	go func() { data, _ := io.ReadAll(r.editor.out); toEditor <- string(data) }() // once the editor has given its late answer to the first request, it may be shown the second request
 	r.agent.says(t, request("1", "s", "rm -rf ~"))
 	again := <-r.nod.submissions
 	r.editor.says(t, answered("1", "yes"))

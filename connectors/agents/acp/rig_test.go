@@ -27,7 +27,7 @@ type fakeNod struct {
 	next        chan func(context.Context, *submission) (acp.Waiting, error) // a function in this channel handles the next Submit
 
 	mu   sync.Mutex
-	seen map[string]int // by pending_id: 1 if submitted, 2 if also withdrawn
+	seen map[string]int // the state of each request, by pending_id: 1 if submitted, 2 if also withdrawn
 }
 
 type withdrawal struct{ pendingID, reason string }
@@ -106,7 +106,7 @@ func (f *fakeNod) fails(err error) {
 	f.next <- func(context.Context, *submission) (acp.Waiting, error) { return nil, err }
 }
 
-// person returns a decision by a person: its outcome, option id and option kind.
+// person returns a person's decision with this outcome, option id and option kind.
 func person(o schemas.Outcome, id string, kind schemas.OptionKind) schemas.Decision {
 	return schemas.Decision{Outcome: o, OptionID: id, OptionKind: kind, By: schemas.By{Kind: schemas.ByHuman, Name: "Ann"}}
 }

@@ -20,7 +20,7 @@ import (
 // programmer is an agent built with the protocol's SDK. It asks for permission to run its
 // prompt as a command, and sends the outcome as its message.
 type programmer struct {
-	sdk.Agent // nil: no test calls the methods that programmer does not define
+	sdk.Agent // a nil interface: no test calls the methods that programmer does not define
 	conn      *sdk.AgentSideConnection
 }
 
@@ -70,9 +70,9 @@ func (a *programmer) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.Promp
 
 // editor is an editor built with the protocol's SDK, in the test's process.
 type editor struct {
-	sdk.Client // nil: no test calls the methods that editor does not define
+	sdk.Client // a nil interface: no test calls the methods that editor does not define
 	conn       *sdk.ClientSideConnection
-	asked      chan context.Context // gets the context of each permission request
+	asked      chan context.Context // receives the context of each permission request
 	answers    chan sdk.PermissionOptionId
 	said       chan string
 }
@@ -126,7 +126,7 @@ const choseNothing = `{"outcome":"cancelled"}`
 func TestWithTheSDK(t *testing.T) {
 	for name, c := range map[string]struct {
 		options acp.Options
-		nod     func(*fakeNod) // if set, is called before the prompt is sent
+		nod     func(*fakeNod) // called before the prompt is sent, if set
 		then    func(t *testing.T, e *editor, nod *fakeNod)
 		heard   string
 	}{

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// toolCall holds what the agent has reported about a tool call so far.
+// toolCall holds the details of a tool call that the agent has reported so far.
 type toolCall struct {
 	kind  string // ACP's kind of tool, such as "execute"
 	title string
@@ -134,7 +134,7 @@ func (c *sessionCache) recordUpdate(m message) {
 	agents.PutBounded(c.calls, id, c.calls[id].merge(update))
 }
 
-// toolCall returns what is stored about a tool call, merged with call, the tool call in a
+// toolCall returns the stored details of a tool call, merged with call, the tool call in a
 // permission request.
 func (c *sessionCache) toolCall(session string, call map[string]json.RawMessage) toolCall {
 	c.mu.Lock()

@@ -41,7 +41,7 @@ func (s *sidecar) intercept(a *ask) {
 	switch {
 	case s.gone:
 		end(nil) // Codex or its client is gone: no answer could be delivered
-	case earlier != nil: // two requests with the same id: Codex could take an answer for the answer to either
+	case earlier != nil: // of two requests with the same id, Codex could take the answer to one for the answer to the other
 		delete(s.open, string(a.id))
 		earlier.end(errReused)
 		end(nil)

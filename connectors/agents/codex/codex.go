@@ -28,8 +28,8 @@ type Options struct {
 	// Deny makes the sidecar decline an approval request if nod is unavailable. If Deny is
 	// false, the client is asked instead.
 	Deny       bool
-	Host, User string       // shown to people
-	Log        *slog.Logger // never gets the content of a request; nil discards the log
+	Host, User string       // the names of the machine and its user, shown to people
+	Log        *slog.Logger // the log, which never gets the content of a request; nil discards it
 }
 
 const (
@@ -61,8 +61,8 @@ type sidecar struct {
 	mu    sync.Mutex
 	gone  bool              // Codex or its client is gone: no answer can be delivered
 	open  map[string]*ask   // the unanswered approval requests, by JSON-RPC id as Codex wrote it
-	items map[string]item   // the file changes that Codex has started, by itemKey; bounded: without them the client is asked
-	dirs  map[string]string // working directories, by thread; bounded: without one a person is asked
+	items map[string]item   // the file changes that Codex has started, by itemKey; the map is bounded: without an entry the client is asked
+	dirs  map[string]string // working directories, by thread; the map is bounded: without an entry a person is asked
 }
 
 // Run starts Codex's app-server with the command argv, connects it to the client at in and
@@ -91,7 +91,7 @@ func Run(ctx context.Context, argv []string, in io.Reader, out, stderr io.Writer
 		return 0, fmt.Errorf("start Codex: %w", err)
 	}
 	go s.fromClient(in, stdin)
-	_ = cmd.Wait() // cmd.ProcessState holds the result
+	_ = cmd.Wait() // Wait's result is also in cmd.ProcessState
 	s.endAll(errServerGone)
 	s.asks.Wait()
 	s.passToClient(s.half) // the rest, if Codex ended in the middle of a line
@@ -188,7 +188,7 @@ func (s *sidecar) fromClient(in io.Reader, stdin io.Closer) {
 		}
 		s.tellCodex(line)
 		if err != nil {
-			_ = stdin.Close() // Codex may be gone already
+			_ = stdin.Close() // Close fails if Codex is gone already
 			return
 		}
 	}

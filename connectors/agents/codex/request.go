@@ -129,10 +129,10 @@ func script(command string) string {
 	return command
 }
 
-// fileChange fills in r for an approval request for file changes: with the changes that Codex
-// reported when the item started. It returns an error if Codex has reported none. If the
-// project is unknown, its settings are too, so the tool name is one that no rule knows, and a
-// person is asked.
+// fileChange fills in r for an approval request for file changes. r contains the changes
+// that Codex reported when the item started; if Codex has reported none, fileChange returns
+// an error. If the project is unknown, its settings are unknown too, so the tool name is
+// one that no rule knows, and a person is asked.
 func (s *sidecar) fileChange(a *ask, r *schemas.Request) (err error) {
 	s.mu.Lock()
 	it, known := s.items[itemKey(a.params, r.ToolCallID)]
@@ -164,7 +164,8 @@ func offers(raw json.RawMessage, d decision) bool {
 	return json.Unmarshal(raw, &all) == nil && slices.ContainsFunc(all, func(one json.RawMessage) bool { return text(one) == string(d) })
 }
 
-// isDefault reports whether a field is missing, is null, or has its usual value, mostly.
+// isDefault reports whether a field is missing, is null, or has its usual value, which is
+// the parameter mostly.
 func isDefault(raw json.RawMessage, mostly string) bool { return absent(raw) || text(raw) == mostly }
 
 func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
@@ -182,6 +183,6 @@ func object(raw []byte) map[string]json.RawMessage {
 // text returns the value of a JSON string, or "" for any other value.
 func text(raw json.RawMessage) string {
 	var s string
-	_ = json.Unmarshal(raw, &s) // on an error s stays ""
+	_ = json.Unmarshal(raw, &s) // s stays "" after an error
 	return s
 }

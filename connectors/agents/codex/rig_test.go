@@ -73,8 +73,8 @@ type rig struct {
 	nod     *nod.Client
 	prompts chan schemas.Prompt
 	answers chan nodtest.Answer
-	missing atomic.Bool                                    // if set, the connector's calls of nod fail as if nod were not running
-	decides func(schemas.Request) (schemas.Decision, bool) // if set, decides in nod's place, unless it returns false
+	missing atomic.Bool                                    // the connector's calls of nod fail as if nod were not running
+	decides func(schemas.Request) (schemas.Decision, bool) // if set, makes the decision in nod's place; if it returns false, nod decides
 	in      *io.PipeWriter
 	out     *bufio.Reader
 	cancel  context.CancelFunc

@@ -97,7 +97,7 @@ func TestWhatTheCommandLeavesRunningEndsWithIt(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	r := newRig(t)
-	r.change = func(o *order) { o.Spec.Limits.Time = 300 * time.Millisecond }
+	r.change = func(o *order) { o.Spec.Limits.Time = 3 * time.Second }
 	res := r.sh("sleep 1000 & sleep 1000")
 	assert.True(t, res.TimedOut)
 	assert.Equal(t, 137, res.code)

@@ -125,6 +125,9 @@ func (j *job) run(ctx context.Context, p *inner.Plan) (ending, error) {
 			if !ok {
 				_, _ = j.process.Wait()
 				j.takeTerminalBack()
+				if err != nil && (end.timedOut || ctx.Err() != nil) {
+					err = refused("the command was stopped before it started")
+				}
 				return end, err
 			}
 			switch m.Kind {

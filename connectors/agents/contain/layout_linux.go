@@ -22,7 +22,6 @@ type layout struct {
 	steps   []inner.Step
 	made    map[string]bool // directories that steps have made, and the places of mounts
 	shown   []string        // paths that are shown from the outside
-	layers  int
 }
 
 const harmless = inner.NoSuid | inner.NoDev
@@ -165,9 +164,7 @@ func (l *layout) system() error {
 		l.step(inner.Step{Kind: inner.StepBind, Source: filepath.Join(l.spec.Scratch, "tmp"), Path: "/tmp", Attr: harmless})
 	}
 	l.memory("/run", "mode=0755,size=1m")
-	l.parents("/var/tmp")
-	l.step(inner.Step{Kind: inner.StepLink, Path: "/var/tmp", Data: "/tmp"})
-	l.made["/var/tmp"] = true
+	l.memory("/var/tmp", "mode=1777")
 	return nil
 }
 

@@ -103,7 +103,7 @@ func Run(c Command) error {
 		}
 		fmt.Fprintf(c.Stderr, "nod: warning: %s\n", missing)
 	}
-	runtime.LockOSThread() // never unlocked: this thread becomes the command
+	runtime.LockOSThread() // the thread is never unlocked, because it becomes the command
 	if err := confine(c.Scope, c.Stderr); err != nil {
 		return refused("restrict the command to its permissions: %w", err)
 	}

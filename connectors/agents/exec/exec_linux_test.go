@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -208,9 +209,9 @@ func TestACommandRunsInItsDirectory(t *testing.T) {
 func TestCommandsThatCannotBeRunAreRefused(t *testing.T) {
 	needLandlock(t)
 	p := newTestDirs(t)
-	script := []byte("#!/bin/sh\necho it ran\n")
-	require.NoError(t, os.WriteFile(p.work+"/plain", script, 0o644))
-	require.NoError(t, os.WriteFile(p.outside+"/run", script, 0o755))
+	const script = "#!/bin/sh\necho it ran\n"
+	require.NoError(t, os.WriteFile(p.work+"/plain", []byte(script), 0o644))
+	testprogram.Write(t, p.outside+"/run", script)
 	swapped := p.scope()
 	swapped.ReadDirs = append(swapped.ReadDirs, p.work+"/link")
 	below := p.scope()

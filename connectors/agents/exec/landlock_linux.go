@@ -16,10 +16,10 @@ import (
 
 // The versions of Landlock's ABI that added a restriction.
 const (
-	abiRefer    = 2 // moving files between directories
+	abiRefer    = 2 // restricts moving files between directories
 	abiTruncate = 3
 	abiTCP      = 4
-	abiUnix     = 9 // connecting to Unix sockets in the file system
+	abiUnix     = 9 // restricts connecting to Unix sockets in the file system
 	abiUDP      = 10
 )
 
@@ -117,7 +117,7 @@ func rules(scope schemas.SessionPermissions, version int, stderr io.Writer) ([]l
 		return landlock.RWDirs(at).WithRefer().WithIoctlDev().WithResolveUnix()
 	}
 	for _, p := range SystemPaths() {
-		_ = add(p, 0, read) // skip a path that is missing or unreadable
+		_ = add(p, 0, read) // a path that is missing or unreadable is skipped
 	}
 	for _, p := range SystemDevices() {
 		_ = add(p, 0, write)

@@ -21,12 +21,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// The environment variables that tell this test binary what to be: nod, which runs a command
-// with Run (asNod), or that command (asAct).
+// The environment variables that make this test binary act as another program: as nod,
+// which runs a command with Run (asNod), or as that command (asAct).
 const (
-	asNod = "NOD_TEST_RUN"         // holds the Command that nod runs, in JSON
-	asAct = "NOD_TEST_ACT"         // holds the name of the act that the command tries; see act
-	noLL  = "NOD_TEST_NO_LANDLOCK" // if set, nod finds a kernel without Landlock
+	asNod = "NOD_TEST_RUN"         // names the variable with the Command that nod runs, in JSON
+	asAct = "NOD_TEST_ACT"         // names the variable with the act that the command tries; see act
+	noLL  = "NOD_TEST_NO_LANDLOCK" // names the variable that, if set, makes nod find a kernel without Landlock
 )
 
 // environment returns the environment of the tests' processes, plus the variables in more.
@@ -127,7 +127,7 @@ func act(what string, args []string) error {
 		if errno != 0 {
 			return errno
 		}
-	case "type": // puts a character into its terminal's input
+	case "type": // the act puts a character into its terminal's input
 		request, err := strconv.ParseUint(args[0], 0, 64)
 		if err != nil {
 			return err

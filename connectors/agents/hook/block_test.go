@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -54,7 +55,7 @@ func TestAKilledOrMissingHookBlocks(t *testing.T) {
 		program := filepath.Join(t.TempDir(), "it's here", "nod")
 		require.NoError(t, os.MkdirAll(filepath.Dir(program), 0o700))
 		if c.program != "" {
-			require.NoError(t, os.WriteFile(program, []byte(c.program), 0o700))
+			testprogram.Write(t, program, c.program)
 		}
 		for _, host := range hook.Hosts() {
 			path := filepath.Join(t.TempDir(), "settings.json")
@@ -78,7 +79,7 @@ func TestAKilledOrMissingHookBlocks(t *testing.T) {
 	}
 }
 
-// Installing updates a hook of an earlier version, whose command does not end with orBlock,
+// Installing updates a hook of an earlier version, whose command has neither byShell nor orBlock,
 // and uninstalling removes it.
 func TestInstallUpdatesAHookOfAnEarlierVersion(t *testing.T) {
 	for _, host := range hook.Hosts() {
@@ -86,7 +87,7 @@ func TestInstallUpdatesAHookOfAnEarlierVersion(t *testing.T) {
 		installedFor(t, host, path, hook.InstallOptions{Strict: true})
 		now := contents(t, path)
 		require.Contains(t, now, orBlock)
-		old := strings.ReplaceAll(now, orBlock, "")
+		old := strings.NewReplacer(byShell, "", orBlock, "").Replace(now)
 		require.NoError(t, os.WriteFile(path, []byte(old), 0o600))
 		assert.True(t, installedFor(t, host, path, hook.InstallOptions{}).Changed())
 		assert.Equal(t, now, contents(t, path), host.Name)

@@ -10,8 +10,8 @@ import (
 
 // callUntil calls f with ctx and returns its result. It also returns once ctx ends, because
 // the host waits for a reply and f may ignore ctx. A panic of f becomes an error. If f's
-// result is ready when ctx ends, callUntil still returns the result; but for an error of f
-// other than a *schemas.Error, it then returns ctx's cause.
+// result is ready when ctx ends, callUntil still returns the result, except for an error
+// that is not a *schemas.Error: it then returns ctx's cause.
 func callUntil[T any](ctx context.Context, doing string, f func(context.Context) (T, error)) (T, error) {
 	type result struct {
 		value T

@@ -73,8 +73,11 @@ func (claude) Read(input []byte) (Call, error) {
 	case call.Event == preToolUse && in.AgentID == "":
 		call.Turn = func() Turn { return claudeTurn(in) }
 	}
+	if err == nil {
+		call.Project = agents.ProjectOf(call.Cwd) // counts if Claude Code does not name the project
+	}
 	if call.Signal = slices.Contains(signals, call.Event); call.Signal && err == nil {
-		call.Ignore = "" // nameTool sets Ignore for a question, but an event about its end is a signal, which nod handles
+		call.Ignore = "" // nameTool sets Ignore for a question, but an event about a question's end is a signal, which nod handles
 		call.HostResolved, err = claudeHostResolved(&call, in.DurationMS)
 	}
 	return call, err

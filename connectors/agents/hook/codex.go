@@ -1,6 +1,10 @@
 package hook
 
-import "time"
+import (
+	"time"
+
+	"github.com/nodbus/nod/schemas"
+)
 
 // Codex describes OpenAI's Codex CLI. `codex exec` never asks its user, and so never
 // calls the PermissionRequest hook: nod decides its calls only in a strict installation,
@@ -30,7 +34,11 @@ type codex struct{}
 const interrupted = "Interrupt"
 
 func (codex) Read(input []byte) (Call, error) {
-	return readProgram(Codex(), input, []string{"request_user_input"})
+	call, err := readProgram(Codex(), input, []string{"request_user_input"})
+	if call.Project = call.Cwd; err == nil && !call.Signal && call.Action == schemas.ActionCommand {
+		call.Cwd, _ = call.commandDir() // if unknown, rules allow nothing that depends on it
+	}
+	return call, err
 }
 
 // Reply sends only fields that Codex supports. If a reply has another field, Codex

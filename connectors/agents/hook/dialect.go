@@ -10,8 +10,8 @@ import (
 
 // Host is an agent program that asks nod through its hooks.
 type Host struct {
-	Name    string // as in `nod hook NAME`
-	Agent   string // display name
+	Name    string // the host's name, as in `nod hook NAME`
+	Agent   string // the host's name for people
 	Dialect Dialect
 	Setup   Setup
 
@@ -49,7 +49,8 @@ type Call struct {
 	ToolName   string
 	Action     schemas.ActionType
 	Input      json.RawMessage // a JSON object, exactly as the host sent it
-	Cwd        string
+	Cwd        string          // the directory in which the call runs; empty if unknown
+	Project    string          // the session's directory, if it is not Cwd or Cwd is unknown
 
 	// Transcript is the path of the host's own log of the session; may be empty.
 	Transcript string
@@ -88,7 +89,7 @@ type Rule struct {
 	Update json.RawMessage // the rule in the host's format; in a reply it makes the host store the rule
 }
 
-// Effect is what the host does with a call.
+// Effect is the action that the host takes on a call.
 type Effect int
 
 // The effects. The zero Effect refuses.
@@ -103,7 +104,7 @@ const (
 // Verdict is nod's reply to a host.
 type Verdict struct {
 	Effect Effect
-	Reason string // for the agent or its user; may be empty for Allow
+	Reason string // the reason for the agent or its user; may be empty for Allow
 	// Input, for Allow, is the tool input to run: the call's own bytes or, if Edited is
 	// true, a person's edit or answers.
 	Input  json.RawMessage

@@ -14,7 +14,7 @@ import (
 // every other byte.
 type document struct {
 	path    string
-	source  []byte // before any edit
+	source  []byte // the file's content before any edit
 	root    hujson.Value
 	top     *hujson.Object
 	indent  string
@@ -33,7 +33,7 @@ type hookEntry struct {
 	names   entryNames
 	matcher string
 	command string
-	timeout int64 // in the host's unit
+	timeout int64 // the timeout, in the host's unit
 }
 
 // MarshalJSON encodes the hook as an object of type "command", with the host's field

@@ -22,8 +22,8 @@ type fakeNod struct {
 
 	mu     sync.Mutex // a hook may call other methods before its Ask returns
 	first  *schemas.Request
-	reason string // the reason that Withdraw got
-	left   string // the reason that Detach got
+	reason string // the reason that was passed to Withdraw
+	left   string // the reason that was passed to Detach
 	passed []schemas.HostResolved
 }
 

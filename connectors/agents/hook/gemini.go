@@ -63,11 +63,11 @@ type stopSearch struct {
 	stopped bool
 }
 
-// maxStopLine is a greater length, in bytes, than that of any line of a stop. Longer lines are
+// maxStopLine is more than the length, in bytes, of any line about a stop. Longer lines are
 // skipped.
 const maxStopLine = 64 << 10
 
-// found reports whether the transcript has the line of a stop by now.
+// found reports whether the transcript has a line about a stop by now.
 func (s *stopSearch) found() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *stopSearch) found() bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = f.Close() }() // opened only for reading
+	defer func() { _ = f.Close() }() // the file was opened only for reading, so closing it loses nothing
 	if _, err := f.Seek(s.from, io.SeekStart); err != nil {
 		return false
 	}
@@ -87,7 +87,7 @@ func (s *stopSearch) found() bool {
 }
 
 func (s *stopSearch) readOn(r *bufio.Reader) bool {
-	var length int64 // of the line so far
+	var length int64 // the length of the line so far
 	for {
 		part, err := r.ReadSlice('\n')
 		if whole := length == 0 && err != bufio.ErrBufferFull; whole && isGeminiStop(part) {

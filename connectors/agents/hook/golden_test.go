@@ -20,8 +20,8 @@ import (
 // transcript is one hook call with its input and output, as stored in testdata.
 type transcript struct {
 	Stdin json.RawMessage `json:"stdin"` // a JSON string stands for raw bytes
-	// What the fake nod does: it returns a decision or an error, panics, waits until the
-	// hook gets a signal to stop, or cannot be connected to.
+	// The behaviour of the fake nod: it returns a decision or an error, panics, waits until
+	// the hook gets a signal to stop, or cannot be connected to.
 	Decision      *schemas.Decision `json:"decision"`
 	Error         *schemas.Error    `json:"error"`
 	Panic         bool              `json:"panic"`
@@ -32,7 +32,7 @@ type transcript struct {
 	Asked     json.RawMessage `json:"asked"` // the request that nod must receive; null if nod must not be asked
 	Withdrawn bool            `json:"withdrawn"`
 	Passed    json.RawMessage `json:"passed"` // the HostResolved that nod must receive
-	Stdout    json.RawMessage `json:"stdout"` // compared byte for byte, without white space
+	Stdout    json.RawMessage `json:"stdout"` // the hook's output; compared byte for byte, without white space
 	Stderr    string          `json:"stderr"`
 	Exit      int             `json:"exit"`
 	Runs      bool            `json:"runs"` // whether the host then runs the tool without asking its user

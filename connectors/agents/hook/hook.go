@@ -41,8 +41,7 @@ type Options struct {
 	// defaults to the last element of the working directory.
 	Host, User, SessionLabel string
 	// Project is the full path of the project that the host was started in. If it
-	// is empty, the project is the working directory of each call, which an agent can
-	// change.
+	// is empty, the dialect finds the project.
 	Project string
 	// Contain is schemas.ContainPossible if this machine can run calls contained and Project
 	// is known, or the reason why they cannot run contained. It has an effect only if the host
@@ -159,7 +158,7 @@ type run struct {
 	connect Connect
 	opts    Options
 	stdout  io.Writer
-	call    Call // as far as the input could be parsed
+	call    Call // the call, as far as the input could be parsed
 	replied bool
 	// unwritten is true if the reply could not be written, so that the host received none.
 	unwritten bool
@@ -214,7 +213,7 @@ func (h *run) dial(ctx context.Context) (Nod, error) {
 // the host no longer waits for end at their deadlines.
 func (h *run) reportResolved(ctx context.Context) {
 	if h.call.SessionID == "" {
-		return // without a session id, nod cannot tell which requests these are
+		return // without a session id, nod cannot tell which requests the host has resolved
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()
@@ -264,7 +263,7 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 		return nod.Ask(ctx, r)
 	})
 	if err == nil {
-		unregister() // before the reply: once the host has the reply, nod must not withdraw r if this process dies
+		unregister() // unregister before the reply: once the host has the reply, nod must not withdraw r if this process dies
 		exit := h.reply(verdict(h.call, r, d))
 		if d.Outcome == schemas.Allowed && h.hostMovedOn(ctx) {
 			h.reportUnheard(ctx, nod, r)

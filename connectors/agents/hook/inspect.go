@@ -15,17 +15,17 @@ import (
 type Installed struct {
 	Event   string
 	Command string  // the whole shell command
-	Matcher *string // nil if the file has none
-	Timeout int64   // in the host's unit; 0 if the file has none
+	Matcher *string // the hook's matcher; nil if the file has none
+	Timeout int64   // the hook's timeout, in the host's unit; 0 if the file has none
 	// Group and Index are the hook's position under its event: the group, and the hook
 	// in the group, each from 0.
 	Group, Index int
 }
 
-// Program returns the first word of the hook's command, the program that it runs. It is
-// empty if the command does not begin with a plain or single-quoted word.
+// Program returns the program that the hook's command runs: its first word, or the word
+// after byShell. It is empty if this word is neither plain nor single-quoted.
 func (i Installed) Program() string {
-	word := firstWord.FindString(strings.TrimSpace(i.Command))
+	word := firstWord.FindString(strings.TrimPrefix(strings.TrimSpace(i.Command), byShell))
 	if inner, quoted := strings.CutPrefix(word, "'"); quoted {
 		return strings.ReplaceAll(strings.TrimSuffix(inner, "'"), `'\''`, "'")
 	}

@@ -22,7 +22,7 @@ type InstallOptions struct {
 	Project   bool
 	Strict    bool // check every tool call, not only those that the host would ask about
 	Uninstall bool
-	DryRun    bool // change nothing, only report the change
+	DryRun    bool // only report the change, and make none
 	// Program is the absolute path of the nod program that the hook runs, because hosts
 	// may run hooks without a PATH. It should stay valid after an upgrade of nod.
 	// Uninstall does not need Program.
@@ -108,7 +108,7 @@ func install(doc *document, host Host, o InstallOptions) error {
 	for _, event := range append(slices.Clone(s.Events), s.Strict...) {
 		wanted := o.Strict || slices.Contains(s.Events, event)
 		if entry.command = command; slices.Contains(s.Blocks, event) {
-			entry.command += orBlock
+			entry.command = byShell + command + orBlock
 		}
 		if err := doc.setHook(event, entry, ours, wanted); err != nil {
 			return err
@@ -141,11 +141,15 @@ func (s Setup) names() entryNames {
 	return entryNames{command: "command", timeout: "timeout"}
 }
 
-// orBlock is appended to the command of a hook at an event of Setup.Blocks. It blocks
-// the call if nod is killed or its program is missing. It uses only syntax that all
-// common shells know, because Codex runs hooks with $SHELL. It writes to stderr, because
-// Codex takes exit code 2 as a refusal only if stderr is not empty.
-const orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2"
+// byShell and orBlock stand before and behind the command of a hook at an event of
+// Setup.Blocks. Together they block the call if nod is killed or its program is missing.
+// They use only syntax that all common shells know, because Codex runs hooks with $SHELL.
+// fish gives up the whole line if a program is missing, so sh starts nod. orBlock writes
+// to stderr, because Codex takes exit code 2 as a refusal only if stderr is not empty.
+const (
+	byShell = `/bin/sh -c 'exec "$0" "$@"' `
+	orBlock = " || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2"
+)
 
 func hookCommand(host Host, o InstallOptions) (string, error) {
 	if o.Program == "" {
@@ -162,11 +166,11 @@ const timeoutFlag = "--host-timeout"
 
 // ownCommand returns a function that reports whether Install wrote a command for host. The
 // command begins with a program named nod, at any path, and `hook NAME`, or it runs `hook
-// NAME --host-timeout` with any program. It need not end with orBlock, which earlier
+// NAME --host-timeout` with any program. It need not have byShell and orBlock, which earlier
 // versions did not write.
 func ownCommand(host Host) func(command string) bool {
 	call := `\s+hook\s+` + regexp.QuoteMeta(host.Name)
-	named := regexp.MustCompile(`^(?:'(?:[^']|'\\'')*[/\\]nod(?:\.exe)?'|"[^"]*[/\\]nod(?:\.exe)?"|(?:\S*[/\\])?nod(?:\.exe)?)` + call + `(?:\s|$)`)
+	named := regexp.MustCompile(`^(?:` + regexp.QuoteMeta(byShell) + `)?(?:'(?:[^']|'\\'')*[/\\]nod(?:\.exe)?'|"[^"]*[/\\]nod(?:\.exe)?"|(?:\S*[/\\])?nod(?:\.exe)?)` + call + `(?:\s|$)`)
 	flagged := regexp.MustCompile(call + `\s+` + timeoutFlag + `\s`)
 	return func(command string) bool {
 		command = strings.TrimSpace(command)

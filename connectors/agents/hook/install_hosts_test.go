@@ -24,14 +24,16 @@ func group(host, timeout string) string {
 	return `[{"matcher":"*","hooks":[{"type":"command","command":"/opt/nod/bin/nod hook ` + host + ` --host-timeout 86400s","timeout":` + timeout + `}]}]`
 }
 
-// orBlock is the end of the hook's command at events at which the host runs the call if
-// its hook fails.
+// byShell and orBlock are the beginning and the end of the hook's command at events at which
+// the host runs the call if its hook fails.
+const byShell = `/bin/sh -c 'exec \"$0\" \"$@\"' `
+
 const orBlock = ` || /bin/sh -c 'echo nod: the hook did not let this call through: it is blocked. See nod doctor. >&2; false' || exit 2`
 
 // gate returns the same list as group, except that its hook blocks the call if nod is
 // missing.
 func gate(host, timeout string) string {
-	return strings.Replace(group(host, timeout), "86400s", "86400s"+orBlock, 1)
+	return strings.NewReplacer("/opt/nod", byShell+"/opt/nod", "86400s", "86400s"+orBlock).Replace(group(host, timeout))
 }
 
 // signals returns, for each event, a comma and a JSON member with nod's hook. The events only
@@ -64,7 +66,7 @@ func TestInstallOmitsEventsThatAnOldHostRejects(t *testing.T) {
 	}
 }
 
-const copilotHook = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s` + orBlock + `","timeoutSec":86400}`
+const copilotHook = `{"type":"command","bash":"` + byShell + `/opt/nod/bin/nod hook copilot --host-timeout 86400s` + orBlock + `","timeoutSec":86400}`
 
 const copilotSignal = `{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s","timeoutSec":10}`
 
@@ -148,7 +150,7 @@ func TestInstallUpdatesCopilotsHookInPlace(t *testing.T) {
 	old := `{"type":"command","bash":"/old/nod hook copilot","timeoutSec":30,"cwd":"/x"}`
 	path := settings(t, file(old, old))
 	installedFor(t, hook.Copilot(), path, hook.InstallOptions{})
-	assert.Equal(t, file(`{"type":"command","bash":"/opt/nod/bin/nod hook copilot --host-timeout 86400s`+orBlock+`","timeoutSec":86400,"cwd":"/x"}`), contents(t, path))
+	assert.Equal(t, file(`{"type":"command","bash":"`+byShell+`/opt/nod/bin/nod hook copilot --host-timeout 86400s`+orBlock+`","timeoutSec":86400,"cwd":"/x"}`), contents(t, path))
 }
 
 func TestSettingsPathsOfEachHost(t *testing.T) {

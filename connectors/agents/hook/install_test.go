@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -119,7 +120,7 @@ func TestInstallIntoFiles(t *testing.T) {
                 "hooks": [
                     {
                         "type": "command",
-                        "command": "`+nodCommand+orBlock+`",
+                        "command": "`+byShell+nodCommand+orBlock+`",
                         "timeout": 86400
                     }
                 ]
@@ -283,7 +284,7 @@ func TestInstallKeepsLinkAndMode(t *testing.T) {
 }
 
 func TestInstallFailsIfItCannotWrite(t *testing.T) {
-	blocked := filepath.Join(settings(t, "{}"), "settings.json") // below a regular file
+	blocked := filepath.Join(settings(t, "{}"), "settings.json") // a path below a regular file
 	readOnly := filepath.Dir(settings(t, others))
 	require.NoError(t, os.Chmod(readOnly, 0o500))
 	t.Cleanup(func() { _ = os.Chmod(readOnly, 0o700) })
@@ -363,7 +364,7 @@ func TestDiffAppliesWithPatch(t *testing.T) {
 func TestCommandQuotesEachArgument(t *testing.T) {
 	path := settings(t, "{}")
 	program := filepath.Join(t.TempDir(), "it's a nod")
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nprintf '%s|' \"$@\"\n"), 0o755))
+	testprogram.Write(t, program, "#!/bin/sh\nprintf '%s|' \"$@\"\n")
 	installed(t, path, hook.InstallOptions{Args: []string{"--data", "/My Files/it's $HOME", "--on-unavailable", "deny"}, Program: program})
 	var read struct {
 		Hooks map[string][]struct{ Hooks []struct{ Command string } }

@@ -99,7 +99,7 @@ func (h *run) answerProbe(ctx context.Context, nod Nod) int {
 func (h Host) BlocksWhenGone(i Installed) bool {
 	for _, event := range h.Setup.Blocks {
 		if event == i.Event {
-			return strings.HasSuffix(i.Command, orBlock)
+			return strings.HasPrefix(i.Command, byShell) && strings.HasSuffix(i.Command, orBlock)
 		}
 	}
 	return true // at other events the host asks its own user if the hook fails

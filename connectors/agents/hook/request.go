@@ -28,7 +28,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		AgentName:     host.Agent,
 		Host:          o.Host,
 		User:          o.User,
-		Project:       cmp.Or(o.Project, call.Cwd),
+		Project:       cmp.Or(o.Project, call.Project, call.Cwd),
 		SessionLabel:  o.SessionLabel,
 		Options:       schemas.DefaultOptions(),
 		HostAsks:      call.HostAsks,
@@ -37,8 +37,8 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		// request that nod has stored for it.
 		Rejoin: call.ToolCallID != "",
 	}
-	if r.SessionLabel == "" && call.Cwd != "" {
-		r.SessionLabel = filepath.Base(call.Cwd)
+	if dir := cmp.Or(call.Cwd, call.Project); r.SessionLabel == "" && dir != "" {
+		r.SessionLabel = filepath.Base(dir)
 	}
 	if host.ChangesInput {
 		r.Contain = o.Contain

@@ -11,7 +11,8 @@ import (
 // Turn classifies the turn that a call belongs to, by the host's transcript.
 type Turn int
 
-// The turns. Only in an Alone turn may the hook tell the host to repeat the call later.
+// The values of Turn. Only in an Alone turn may the hook tell the host to repeat the call
+// later.
 const (
 	Unsure   Turn = iota // the transcript does not show the turn, or not yet
 	Attended             // a user is at the terminal, so the host does not end its run
@@ -26,7 +27,7 @@ type claudeLine struct {
 	PromptSource string `json:"promptSource"`
 	Message      struct {
 		ID         string          `json:"id"`
-		StopReason string          `json:"stop_reason"` // empty until the message is complete
+		StopReason string          `json:"stop_reason"` // the reason why the message ended; empty until the message is complete
 		Content    json.RawMessage `json:"content"`
 	} `json:"message"`
 	Attachment struct {
@@ -104,7 +105,7 @@ func claudeLines(path string) (lines []claudeLine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // opened only for reading
+	defer func() { _ = file.Close() }() // the file was opened only for reading, so closing it loses nothing
 	r := bufio.NewReader(file)
 	for {
 		raw, err := r.ReadBytes('\n')

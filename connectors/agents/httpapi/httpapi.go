@@ -56,7 +56,7 @@ type Options struct {
 	Host, User string
 	// BodyWithin is how long the body of an HTTP request may take to arrive; 0 means 10 s.
 	BodyWithin time.Duration
-	Log        *slog.Logger // nil discards
+	Log        *slog.Logger // nil discards the log
 }
 
 // Server is a running API.
@@ -64,7 +64,7 @@ type Server struct {
 	opts   Options
 	addr   httpserve.Address
 	agents []agentToken
-	doc    []byte // openapi.json as it is served
+	doc    []byte // the OpenAPI document, openapi.json as it is served
 	http   *http.Server
 	stop   context.CancelCauseFunc
 	done   chan error

@@ -156,7 +156,7 @@ func TestInvalidRequestBodiesAreRefused(t *testing.T) {
 func TestTheLongestRequestIsTaken(t *testing.T) {
 	r := start(t)
 	body := deploy("S", "1")
-	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // the API adds fields, such as the agent's name, for which 400 bytes are left
+	body = strings.Replace(body, "production", strings.Repeat("<", schemas.MaxRequestBytes-len(body)-400), 1) // the API adds fields, such as the agent's name, and 400 bytes are left for them
 	q := r.asks(body)
 	r.says(q, "allow_once")
 	r.Equal(schemas.Allowed, r.decision(r.does("GET", "/api/v1/requests/S.1"+wait, "")).Outcome)
@@ -235,7 +235,7 @@ func TestARequestIsWithdrawnIfItsCallerLeavesEarly(t *testing.T) {
 	r := fake(t, before(nod))
 	ctx, cancel := context.WithCancel(r.ctx)
 	go func() {
-		_, _ = r.tries(ctx, "POST", "/api/v1/requests", strings.Replace(deploy("S", "1"), `"pending_id":"1",`, "", 1)) // the caller is gone
+		_, _ = r.tries(ctx, "POST", "/api/v1/requests", strings.Replace(deploy("S", "1"), `"pending_id":"1",`, "", 1)) // the call fails, because the caller is gone
 	}()
 	key := <-reached
 	cancel()

@@ -14,7 +14,7 @@ import (
 
 type route struct {
 	method, path string
-	open         bool // calls need no token; serve gets a nil *Agent
+	open         bool // calls of the route need no token, and serve gets a nil *Agent
 	// serve writes the response, or returns an error and writes nothing.
 	serve func(http.ResponseWriter, *http.Request, *Agent) error
 }
@@ -178,5 +178,5 @@ func send(w http.ResponseWriter, status int, data []byte) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // the caller may be gone
+	_, _ = w.Write(append(data, '\n')) // Write fails if the caller is gone
 }

@@ -15,7 +15,7 @@ import (
 // verdict is the result of the tool approve, in Claude Code's format. Claude Code takes a
 // result in any other format as a denial.
 type verdict struct {
-	Behavior string          `json:"behavior"` // allow or deny
+	Behavior string          `json:"behavior"` // the decision: allow or deny
 	Input    json.RawMessage `json:"updatedInput,omitempty"`
 	Message  string          `json:"message,omitempty"`
 }

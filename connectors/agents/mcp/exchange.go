@@ -76,7 +76,7 @@ func (e *exchanges) awaitAnswers(ctx context.Context) {
 // exchange is one HTTP request and its response. Both the protocol's messages and the signs of
 // life (see Options.SignOfLife) are written to the response, from different goroutines.
 type exchange struct {
-	ctx                    context.Context // ends when the client is gone
+	ctx                    context.Context // the context, which ends when the client is gone
 	calls                  bool            // the request carries tool calls; false for a stream of notifications
 	session, project, host string
 	done                   chan struct{} // closed once the response is complete

@@ -73,9 +73,9 @@ type Server struct {
 	mcp       *mcp.Server
 	exchanges exchanges
 
-	life    context.Context // ends when the server stops; each call ends with it
+	life    context.Context // a context that ends when the server stops; each call ends with it
 	end     context.CancelCauseFunc
-	news    context.Context // ends after the last calls are answered; each HTTP stream that carries no calls ends with it
+	news    context.Context // a context that ends after the last calls are answered; each HTTP stream that carries no calls ends with it
 	endNews context.CancelFunc
 }
 
@@ -124,7 +124,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	stop := context.AfterFunc(ctx, func() {
 		defer stopping.Done()
 		s.Stop()
-		_ = session.Close() // ignored: after ctx has ended, ServeStdio returns no error
+		_ = session.Close() // an error is ignored, because ServeStdio returns no error after ctx has ended
 	})
 	err = session.Wait()
 	if !stop() {
@@ -147,7 +147,7 @@ type call struct {
 func (s *Server) newCall(req *mcp.CallToolRequest) *call {
 	c := &call{CallToolRequest: req, server: s, exchange: s.exchanges.find(req), session: s.opts.Session}
 	if id := req.Session.ID(); id != "" {
-		c.session = agents.ID("mcp session " + id) // hashed: people see nod's id, and with the protocol's id they could join the client's session
+		c.session = agents.ID("mcp session " + id) // the protocol's id is hashed: people see nod's id, and with the protocol's id they could join the client's session
 	}
 	if c.exchange != nil && c.exchange.session != "" {
 		c.session = agents.ID(c.exchange.session)

@@ -32,7 +32,7 @@ func TestAWaitOfMoreThanAMinute(t *testing.T) {
 	late := make(chan struct{})
 	n := watch(nodtest.Start(t, func(schemas.Prompt) nodtest.Answer { <-late; return nodtest.Allow() }))
 	answers := sync.OnceFunc(func() { close(late) })
-	t.Cleanup(answers) // nod cannot stop while the approver still waits for the channel late
+	t.Cleanup(answers) // nod cannot stop while the approver still waits for the channel named late
 	type ended struct {
 		way    way
 		result *sdk.CallToolResult
@@ -40,7 +40,7 @@ func TestAWaitOfMoreThanAMinute(t *testing.T) {
 		heard  *progress
 	}
 	answered := make(chan ended, len(ways()))
-	for _, w := range ways() { // in goroutines, because the number of parallel subtests may be limited
+	for _, w := range ways() { // each client waits in a goroutine and not in a subtest, because the number of parallel subtests may be limited
 		heard := &progress{}
 		s, o := serve(t, n, mcp.Options{}), heard.options()
 		var c *sdk.ClientSession

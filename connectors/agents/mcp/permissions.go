@@ -149,7 +149,7 @@ type permissionList struct {
 
 type grant struct {
 	What  string    `json:"what"`
-	Until time.Time `json:"until,omitzero"` // zero if the grant ends only when it is revoked
+	Until time.Time `json:"until,omitzero"` // the end of the grant; zero if the grant ends only when it is revoked
 }
 
 func permissionsOf(session string, s *schemas.Session) permissionList {

@@ -134,7 +134,7 @@ func reach(t *testing.T, s *mcp.Server, w way, o *sdk.ClientOptions) *sdk.Client
 	go func() { ended <- s.ServeStdio(context.Background(), serverIn, serverOut) }()
 	c := connect(t, &sdk.IOTransport{Reader: clientIn, Writer: clientOut}, w.version, o)
 	t.Cleanup(func() {
-		_ = c.Close() // the test may have closed it
+		_ = c.Close() // Close fails if the test has closed the connection
 		require.NoError(t, <-ended)
 	})
 	return c
@@ -142,7 +142,7 @@ func reach(t *testing.T, s *mcp.Server, w way, o *sdk.ClientOptions) *sdk.Client
 
 func reachHTTP(t *testing.T, url, version string, through http.RoundTripper, o *sdk.ClientOptions) *sdk.ClientSession {
 	c := connect(t, &sdk.StreamableClientTransport{Endpoint: url + mcp.Path, HTTPClient: &http.Client{Transport: through}}, version, o)
-	t.Cleanup(func() { _ = c.Close() }) // the test may have closed it
+	t.Cleanup(func() { _ = c.Close() }) // Close fails if the test has closed the connection
 	return c
 }
 

@@ -91,7 +91,7 @@ func TestAClientThatIsGoneWithdraws(t *testing.T) {
 // idle.
 type wires struct {
 	idle  time.Duration
-	reads atomic.Int64 // number of reads with data
+	reads atomic.Int64 // the number of reads with data
 	cut   atomic.Bool
 	open  []net.Conn
 	lock  chan struct{}
@@ -147,7 +147,7 @@ func (c idleConn) Read(p []byte) (int, error) {
 func TestProgressKeepsALongWaitAlive(t *testing.T) {
 	idle, every := 3*time.Second, 300*time.Millisecond
 	if *realTime {
-		idle, every = time.Minute, 0 // 0 means the default, 20 s
+		idle, every = time.Minute, 0 // every = 0 means the default, 20 s
 	} else {
 		t.Log("a minute is three seconds here; -mcp.realtime waits for minutes")
 	}

@@ -31,9 +31,9 @@ type fakeOpenCode struct {
 
 	mu        sync.Mutex
 	pending   map[string]map[string]any
-	calls     map[string]part // by message id
+	calls     map[string]part // the tool call of each message, by message id
 	parents   map[string]string
-	replies   []string // each as "id reply message"
+	replies   []string // the received replies, each as "id reply message"
 	streams   map[chan string]bool
 	failReply int // number of replies to refuse with 503
 

@@ -35,7 +35,7 @@ type Options struct {
 	GoneAfter time.Duration
 	// Connected is called after each successful connection to OpenCode; may be nil.
 	Connected func()
-	Log       *slog.Logger // gets failures, never the content of a request; nil discards them
+	Log       *slog.Logger // the log of failures, which never gets the content of a request; nil discards it
 }
 
 // DefaultURL is the address of `opencode serve --port 4096`.
@@ -43,7 +43,7 @@ const DefaultURL = "http://127.0.0.1:4096"
 
 const (
 	goneAfter      = 30 * time.Second
-	silentFor      = time.Minute // without an event for this time, the connection is lost: OpenCode sends a heartbeat every 10 s
+	silentFor      = time.Minute // the time without an event after which the connection counts as lost: OpenCode sends a heartbeat every 10 s
 	retryMin       = 500 * time.Millisecond
 	retryMax       = 30 * time.Second
 	withdrawWithin = 5 * time.Second
@@ -87,7 +87,7 @@ type follower struct {
 	all  sync.WaitGroup
 
 	mu   sync.Mutex
-	open map[string]*openPermission // by OpenCode's permission id
+	open map[string]*openPermission // the open permissions, by OpenCode's permission id
 }
 
 // openPermission is a permission that OpenCode waits for.
@@ -131,7 +131,7 @@ func (f *follower) follow(ctx context.Context, connected func()) error {
 	if err != nil {
 		return cause(ctx, err)
 	}
-	defer func() { _ = stream.Close() }() // nothing more is read from it
+	defer func() { _ = stream.Close() }() // nothing more is read from the stream
 	if err := f.catchUp(ctx); err != nil {
 		return cause(ctx, err)
 	}

@@ -24,7 +24,7 @@ type rig struct {
 	nod     *nod.Client
 	prompts chan schemas.Prompt
 	answers chan nodtest.Answer
-	missing atomic.Bool // if set, calls of nod fail as if nod were not running
+	missing atomic.Bool // calls of nod fail as if nod were not running
 	log     syncBuffer
 	stop    func()
 	options opencode.Options

@@ -18,7 +18,7 @@ import (
 
 const (
 	callWithin  = 15 * time.Second
-	maxResponse = 32 << 20 // bytes; a message may hold the output of its tools
+	maxResponse = 32 << 20 // the longest response, in bytes; a message may hold the output of its tools
 	maxParents  = 16       // maximum depth of nested sessions
 )
 

@@ -3,7 +3,8 @@
 // of your own; every channel has the same parts.
 //
 //   - Board is the outside system.
-//   - Carrier is the channel: Prompt pins a note, Settle rewrites it, Run takes slips.
+//   - Carrier is the channel: Prompt pins a note, Revise adds its choices, Settle rewrites it,
+//     and Run takes slips.
 //
 // Every channel follows these rules. Run looks up the request that a slip answers. An answer
 // counts only for the calls that the note showed when the slip was left. The answer contains
@@ -42,9 +43,12 @@ func New(b *Board) Carrier { return Carrier{b} }
 // maxNote is the greatest number of characters on a note.
 const maxNote = 5000
 
-// Prompt pins a note for the recipient.
+// Prompt pins a note without choices for the recipient. Revise adds the choices once nod has
+// stored the note's id.
 func (c Carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
-	id, err := c.board.pin(p.Recipient, note(&p))
+	n := note(&p)
+	n.Choices = nil
+	id, err := c.board.pin(p.Recipient, n)
 	return people.Ref(id), err
 }
 
@@ -53,12 +57,12 @@ func (c Carrier) Settle(_ context.Context, ref people.Ref, p schemas.Prompt) err
 	return c.board.rewrite(string(ref), note(&p))
 }
 
-// Revise rewrites the note of a pending request, which keeps its choices.
+// Revise rewrites the note of a pending request, with its choices.
 func (c Carrier) Revise(_ context.Context, ref people.Ref, p schemas.Prompt) error {
 	return c.board.rewrite(string(ref), note(&p))
 }
 
-// note returns the note that shows p.
+// note returns the note that shows p, with the choices of a pending request.
 func note(p *schemas.Prompt) Note {
 	now := time.Now()
 	text := people.Text(p, now, 0)
@@ -136,12 +140,11 @@ func (c Carrier) bring(ctx context.Context, desk people.Desk, s Slip) (string, e
 	return people.Recorded(&d, &p), nil
 }
 
-// ended removes the choices from the answered note. Settle may never be called for this note:
-// it needs the note's Ref, and the worker that pinned the note may have been killed before it
-// stored the Ref.
+// ended removes the choices from the answered note at once. Settle does the same when its turn
+// comes, which may be much later.
 func (c Carrier) ended(id string, p schemas.Prompt, d *schemas.Decision) {
 	p.Decision = d
-	_ = c.board.rewrite(id, note(&p)) // if it fails, the next slip under this note tries again
+	_ = c.board.rewrite(id, note(&p)) // if rewrite fails, the next slip under this note tries again
 }
 
 // read returns the answer that a slip gives to p: one of the choices that p's note offered,

@@ -25,8 +25,10 @@ const (
 type answer struct {
 	allows bool
 	choice int // number of the choice, from 1; 0 means allow once or deny
+	option int // number of the question's option, from 1; 0 if the request is no question
 	said   people.Utterance
-	word   string
+	text   string // the answer to a question, in the user's words
+	word   string // the code word
 }
 
 // answeredMsg is the result of sending an answer.
@@ -68,7 +70,7 @@ func (m *model) allowBarrier() string {
 // itemBarrier returns the reason why one request cannot be allowed on this screen, or "".
 func (m *model) itemBarrier(i *item) string {
 	switch _, once := i.Request.OptionOfKind(schemas.AllowOnce); {
-	case !once && m.textView().kind != choose:
+	case !once && m.textView().kind != choose && i.Request.Kind != schemas.KindQuestion:
 		return "it cannot be allowed once"
 	case i.HasCondition(schemas.ConditionSecondDevice):
 		return "it needs a second device"
@@ -129,7 +131,12 @@ func keysOf(items []*item) (keys []string) {
 // answerTo makes the answer to one request. ok is false if the request does not offer the
 // user's choice.
 func (a answer) answerTo(p *schemas.Prompt, from schemas.From) (said schemas.Answer, ok bool) {
-	if a.choice == 0 {
+	if options := p.Request.Offered(); a.option > 0 && a.option <= len(options) {
+		said, ok = schemas.Answer{
+			Type: schemas.TypeAnswer, SessionID: p.SessionID, PendingID: p.PendingID, Digest: p.Digest, Waiters: p.Waiters,
+			OptionID: options[a.option-1].OptionID, Message: a.text, From: from,
+		}, true
+	} else if a.choice == 0 {
 		said, ok = a.said.Answer(p, from)
 	} else if all := choices(p); a.choice <= len(all) {
 		c := all[a.choice-1]

@@ -36,7 +36,7 @@ func TestABatchIsShownWholeAndAnsweredTogether(t *testing.T) {
 		shown := witness{}
 		for range 20 {
 			shown.look(r)
-			if c.key == "y" && shown.unseen(rowsOfAll(&all[0], 80)[:8]) {
+			if c.key == "y" && shown.unseen(essentialRows(&all[0], 80)) {
 				r.presses("y")
 				r.Empty(r.said())
 			}
@@ -310,6 +310,6 @@ func TestTheListIsSortedAndKeepsTheSelectionInView(t *testing.T) {
 	r.says("▸ 39-reque")
 	r.types("home", "up")
 	r.says("▸ 00-reque")
-	r.asks(runs("00-before", "ls")) // older than all listed requests; the selection does not move to it
+	r.asks(runs("00-before", "ls")) // this request is older than all listed ones; the selection does not move to it
 	r.says("▸ 00-reque", "41 waiting")
 }

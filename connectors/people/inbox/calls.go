@@ -19,7 +19,7 @@ const (
 
 // refreshMsg is the state of the selected request with the broker's time, or an error.
 type refreshMsg struct {
-	key    string // empty if no request was selected
+	key    string // the selected request's key; empty if no request was selected
 	prompt schemas.Prompt
 	now    time.Time
 	err    error
@@ -137,8 +137,8 @@ func (m *model) catchUp() tea.Cmd {
 	})
 }
 
-// applyMissed applies what catchUp found. If that is incomplete, the next refresh that
-// reaches nod catches up again.
+// applyMissed applies the result of catchUp. If the result is incomplete, the next refresh
+// that reaches nod catches up again.
 func (m *model) applyMissed(msg missedMsg) {
 	m.behind = m.behind || msg.incomplete
 	for _, p := range msg.prompts {

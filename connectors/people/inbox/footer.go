@@ -22,8 +22,8 @@ func (m *model) footer(barred string) []string {
 	}
 	open := pending(items)
 	standing := m.requestStatus(items)
-	if len(open) > 0 && m.top().kind != reason {
-		standing = appendVerdict(standing, verdict(m.top(), barred), m.width)
+	if len(open) > 0 && m.top().kind != reason && m.top().kind != exact {
+		standing = appendVerdict(standing, verdict(m.top(), isQuestion(open), barred), m.width)
 	}
 	rows = append(rows, standing...)
 	if m.top().takesText() {
@@ -161,8 +161,12 @@ const maxVerdict = 40
 
 // verdict returns a text for the footer: that the y key allows the request, or why it does
 // not.
-func verdict(v *view, barred string) string {
+func verdict(v *view, question bool, barred string) string {
 	switch {
+	case barred != "" && question:
+		return "No answer: " + barred
+	case question:
+		return "Shown whole: a digit answers"
 	case barred != "":
 		return "No Allow: " + barred
 	case v.kind == batch:
@@ -179,7 +183,7 @@ type key struct{ name, does string }
 func (m *model) keys(open []*item, barred string) []string {
 	v := m.top()
 	var all []key
-	if len(open) > 0 {
+	if len(open) > 0 && v.kind != exact {
 		all = m.answerKeys(v, open, barred)
 	}
 	if v.kind == standingView {
@@ -187,7 +191,7 @@ func (m *model) keys(open []*item, barred string) []string {
 	}
 	if v.kind == browse {
 		if len(m.requests.order) > 0 {
-			all = append(all, key{"v", "full"})
+			all = append(all, key{"v", "full"}, key{"e", "exact"})
 		}
 		if len(m.requests.order) > 1 {
 			all = append(all, key{"↑↓", "next"})
@@ -202,12 +206,18 @@ func (m *model) keys(open []*item, barred string) []string {
 		}
 		return wrapKeys(append(all, key{"esc", "close"}), m.width)
 	}
+	if v.kind == full {
+		all = append(all, key{"e", "exact"})
+	}
 	return wrapKeys(append(all, key{"space ↑↓", "read on"}, key{"esc", "back"}), m.width)
 }
 
 // answerKeys returns the keys that answer a request, and the keys that open a view with
 // further answers.
 func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
+	if isQuestion(open) {
+		return questionKeys(&open[0].Prompt, barred)
+	}
 	yes := "once"
 	more := choices(&open[0].Prompt)
 	switch {
@@ -241,6 +251,19 @@ func (m *model) answerKeys(v *view, open []*item, barred string) (all []key) {
 	return all
 }
 
+// maxDigits is the greatest number of options that a digit can choose.
+const maxDigits = 9
+
+// questionKeys returns the keys that answer a question.
+func questionKeys(p *schemas.Prompt, barred string) (all []key) {
+	for i, o := range p.Request.Offered()[:min(maxDigits, len(p.Request.Offered()))] {
+		if barred == "" || !o.Kind.Allows() {
+			all = append(all, key{fmt.Sprint(i + 1), people.Shorten(o.Name, 24)})
+		}
+	}
+	return append(all, key{"n", "no answer"}, key{"r", "no answer, say why"})
+}
+
 // wrapKeys lays out keys in rows of at most width columns. It breaks rows only between keys.
 func wrapKeys(keys []key, width int) []string {
 	var rows []string
@@ -261,7 +284,10 @@ func wrapKeys(keys []key, width int) []string {
 func (m *model) entryRows() []string {
 	v := m.top()
 	ask, text := "Deny, and tell the agent why:", people.Line(string(v.typed))
-	if v.kind == word {
+	switch v.kind {
+	case words:
+		ask = "Your answer:"
+	case word:
 		ask, text = "The code word:", strings.Repeat("•", len(v.typed))
 	}
 	rows := rowsOf("› "+text+"█", m.width)

@@ -20,7 +20,7 @@ import (
 // Options configure a Screen.
 type Options struct {
 	Desk            people.Desk
-	StandingAnswers StandingAnswers // nil: standing answers cannot be listed
+	StandingAnswers StandingAnswers // if nil, standing answers cannot be listed
 	UserID          string          // the person who answers: a user id on the terminal connector
 	ClientID        string          // the id with which this screen acquires input locks
 	Note            string          // a text that is always on the screen; may be empty
@@ -32,8 +32,8 @@ type Screen struct {
 	program *tea.Program
 }
 
-// New makes a screen for one terminal, of which in is the input and out the output. Run ends
-// when ctx ends.
+// New makes a screen for the terminal with the input in and the output out. Run ends when
+// ctx ends.
 func New(ctx context.Context, in io.Reader, out io.Writer, o Options) *Screen {
 	m := newModel(ctx, o, time.Now, func(d time.Duration, msg tea.Msg) tea.Cmd {
 		return tea.Tick(d, func(time.Time) tea.Msg { return msg })

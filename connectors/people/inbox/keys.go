@@ -1,11 +1,13 @@
 package inbox
 
 import (
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
 )
 
 // press handles one key. Moving, reading and closing always work. While the guard is not
@@ -28,6 +30,11 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 			return m.close()
 		}
 		m.back()
+		return nil
+	case "e":
+		if i := m.itemsOf(m.top()); len(i) > 0 && (m.top().kind == browse || m.top().kind == full) {
+			m.open(exact, []string{i[0].Key()})
+		}
 		return nil
 	case "v", "enter":
 		if i := m.requests.current(); i != nil && len(m.views) == 1 {
@@ -91,10 +98,13 @@ func (m *model) runKey(name string) tea.Cmd {
 	case name == "l" && v.kind == browse:
 		m.toggleLock()
 		return m.syncLock()
-	case len(items) == 0:
+	case len(items) == 0 || v.kind == exact:
+	case v.kind != choose && isQuestion(items) && len(name) == 1 && name[0] >= '1' && name[0] <= '9':
+		return m.answerQuestion(items, int(name[0]-'1'))
 	case name == "y" && v.kind == choose:
 		c := choices(&items[0].Prompt)[v.choice]
 		return m.sendAnswers(answer{allows: c.option.Kind.Allows(), choice: v.choice + 1})
+	case name == "y" && isQuestion(items): // a yes names no answer
 	case name == "y":
 		return m.sendAnswers(answer{allows: true, said: people.Utterance{Word: people.Yes}})
 	case v.kind == choose:
@@ -143,6 +153,38 @@ func (m *model) submitText(v *view) tea.Cmd {
 		return m.sendAnswers(answer{said: people.Utterance{Word: people.No, Reason: text}})
 	}
 	a := v.answer
-	a.word = text
+	if v.kind == words {
+		a.text = text
+	} else {
+		a.word = text
+	}
+	return m.sendAnswers(a)
+}
+
+// isQuestion reports whether items are one question that people answer by a number.
+func isQuestion(items []*item) bool {
+	return len(items) == 1 && items[0].Request.Kind == schemas.KindQuestion
+}
+
+// answerQuestion chooses the option with an index, or asks for the text that it takes.
+func (m *model) answerQuestion(items []*item, option int) tea.Cmd {
+	options := items[0].Request.Offered()
+	if option >= len(options) {
+		return nil
+	}
+	a := answer{allows: options[option].Kind.Allows(), option: option + 1}
+	if options[option].Kind.Remembered() {
+		m.open(choose, keysOf(items))
+		m.top().choice = slices.IndexFunc(choices(&items[0].Prompt), func(c choice) bool { return c.option.OptionID == options[option].OptionID })
+		return nil
+	}
+	if options[option].Text {
+		if a.allows && m.allowBarrier() != "" {
+			return nil
+		}
+		m.open(words, keysOf(items))
+		m.top().answer = a
+		return nil
+	}
 	return m.sendAnswers(a)
 }

@@ -16,7 +16,7 @@ type item struct {
 	schemas.Prompt
 	sending    bool   // an answer to the request is being sent
 	notice     string // the reason why the last answer from this screen did not count
-	contentKey string // the same for all identical requests
+	contentKey string // a key that all identical requests share
 }
 
 func (i *item) open() bool { return i.Decision == nil }

@@ -23,7 +23,7 @@ const (
 type inputLock struct {
 	wanted  string // the session whose lock the user wants; empty if the user wants none
 	held    string // the session whose lock this screen may hold: requested, and neither refused nor left since
-	granted bool   // nod's last reply for held granted the lock
+	granted bool   // nod's last reply about the session in held granted the lock
 	calling bool
 	renewed time.Time
 	typed   time.Time // when the user last pressed a key or pasted text
@@ -127,5 +127,5 @@ func (m *model) releaseLock() {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), lockTimeout)
 	defer cancel()
-	_, _ = m.o.Desk.Hold(ctx, m.presence(schemas.PresenceLeave, m.lock.held)) // if it fails, the lease ends by itself
+	_, _ = m.o.Desk.Hold(ctx, m.presence(schemas.PresenceLeave, m.lock.held)) // if Hold fails, the lease ends by itself
 }

@@ -34,7 +34,7 @@ type model struct {
 	lock          inputLock
 	news          string // the outcome of the last request that ended while it was not on the screen
 
-	skew       time.Duration // how far the broker's clock is ahead of this machine's
+	skew       time.Duration // how far the broker's clock is ahead of this machine's clock
 	skewKnown  bool
 	refreshing bool // a refresh is under way
 	offline    bool // the last refresh failed to reach nod

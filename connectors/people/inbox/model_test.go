@@ -21,33 +21,39 @@ func TestKeysAnswer(t *testing.T) {
 	}
 	colours := prompt("1", schemas.Request{Kind: schemas.KindQuestion, Title: "Which?", ActionType: schemas.ActionOther, Options: []schemas.Option{
 		{OptionID: "red", Name: "Red", Kind: schemas.AllowOnce}, {OptionID: "blue", Name: "Blue", Kind: schemas.AllowOnce},
-		{OptionID: "never", Name: "Never ask", Kind: schemas.RejectAlways},
+		{OptionID: "never", Name: "Never ask", Kind: schemas.RejectAlways}, {OptionID: "own", Name: "Something else", Kind: schemas.AllowOnce, Text: true},
 	}})
 	for name, c := range map[string]struct {
 		prompt schemas.Prompt
 		keys   []string
-		option string // empty: no answer may be sent
+		option string // the option that the answer must choose; empty if no answer may be sent
 		more   schemas.Answer
 	}{
-		"y allows once":                {runs("1", "ls"), []string{"y"}, "allow_once", schemas.Answer{}},
-		"Y is another key":             {runs("1", "ls"), []string{"Y"}, "", schemas.Answer{}},
-		"n denies":                     {runs("1", "ls"), []string{"n"}, "reject_once", schemas.Answer{}},
-		"r denies and says why":        {runs("1", "ls"), []string{"r", "n", "o", "space", "y", "enter"}, "reject_once", schemas.Answer{Message: "no y"}},
-		"r without a reason":           {runs("1", "ls"), []string{"r", "space", "enter"}, "", schemas.Answer{}},
-		"r and a corrected reason":     {runs("1", "ls"), []string{"r", "n", "x", "backspace", "o", "enter"}, "reject_once", schemas.Answer{Message: "no"}},
-		"s shows a rule, y is for it":  {lasting, []string{"s", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession}},
-		"s and the next rule":          {lasting, []string{"s", "right", "right", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession, Reach: 1}},
-		"s and back":                   {lasting, []string{"s", "right", "left", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession}},
-		"s alone decides nothing":      {lasting, []string{"s", "s", "n", "r", "enter"}, "", schemas.Answer{}},
-		"s without a rule":             {runs("1", "rm -rf /"), []string{"s", "y"}, "allow_once", schemas.Answer{}},
-		"v, and y after reading":       {runs("1", "ls"), []string{"v", "y"}, "allow_once", schemas.Answer{}},
-		"other options, one at a time": {colours, []string{"s", "right", "y"}, "never", schemas.Answer{}},
-		"the first of other options":   {colours, []string{"s", "y"}, "blue", schemas.Answer{}},
-		"esc from a rule":              {lasting, []string{"s", "esc"}, "", schemas.Answer{}},
-		"esc from a reason":            {runs("1", "ls"), []string{"r", "x", "esc"}, "", schemas.Answer{}},
-		"esc from the full text":       {runs("1", "ls"), []string{"v", "esc"}, "", schemas.Answer{}},
-		"esc":                          {runs("1", "ls"), []string{"esc"}, "", schemas.Answer{}},
-		"enter, space and others":      {runs("1", "ls"), []string{"enter", "esc", "space", "a", "x", "1", "tab"}, "", schemas.Answer{}},
+		"y allows once":               {runs("1", "ls"), []string{"y"}, "allow_once", schemas.Answer{}},
+		"Y is another key":            {runs("1", "ls"), []string{"Y"}, "", schemas.Answer{}},
+		"n denies":                    {runs("1", "ls"), []string{"n"}, "reject_once", schemas.Answer{}},
+		"r denies and says why":       {runs("1", "ls"), []string{"r", "n", "o", "space", "y", "enter"}, "reject_once", schemas.Answer{Message: "no y"}},
+		"r without a reason":          {runs("1", "ls"), []string{"r", "space", "enter"}, "", schemas.Answer{}},
+		"r and a corrected reason":    {runs("1", "ls"), []string{"r", "n", "x", "backspace", "o", "enter"}, "reject_once", schemas.Answer{Message: "no"}},
+		"s shows a rule, y is for it": {lasting, []string{"s", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession}},
+		"s and the next rule":         {lasting, []string{"s", "right", "right", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession, Reach: 1}},
+		"s and back":                  {lasting, []string{"s", "right", "left", "y"}, "allow_once", schemas.Answer{Scope: schemas.ScopeSession}},
+		"s alone decides nothing":     {lasting, []string{"s", "s", "n", "r", "enter"}, "", schemas.Answer{}},
+		"s without a rule":            {runs("1", "rm -rf /"), []string{"s", "y"}, "allow_once", schemas.Answer{}},
+		"v, and y after reading":      {runs("1", "ls"), []string{"v", "y"}, "allow_once", schemas.Answer{}},
+		"a digit answers a question":  {colours, []string{"2"}, "blue", schemas.Answer{}},
+		"words answer a question":     {colours, []string{"4", "t", "e", "a", "l", "enter"}, "own", schemas.Answer{Message: "teal"}},
+		"a question without words":    {colours, []string{"4", "enter"}, "", schemas.Answer{}},
+		"y names no answer":           {colours, []string{"y", "v", "y"}, "", schemas.Answer{}},
+		"no such answer":              {colours, []string{"5", "9", "0"}, "", schemas.Answer{}},
+		"what an agent remembers":     {colours, []string{"3", "y"}, "never", schemas.Answer{}},
+		"a digit alone lasts nothing": {colours, []string{"3", "3", "1"}, "", schemas.Answer{}},
+		"the exact form decides not":  {runs("1", "ls"), []string{"e", "y", "n", "v", "esc"}, "", schemas.Answer{}},
+		"esc from a rule":             {lasting, []string{"s", "esc"}, "", schemas.Answer{}},
+		"esc from a reason":           {runs("1", "ls"), []string{"r", "x", "esc"}, "", schemas.Answer{}},
+		"esc from the full text":      {runs("1", "ls"), []string{"v", "esc"}, "", schemas.Answer{}},
+		"esc":                         {runs("1", "ls"), []string{"esc"}, "", schemas.Answer{}},
+		"enter, space and others":     {runs("1", "ls"), []string{"enter", "esc", "space", "a", "x", "1", "tab"}, "", schemas.Answer{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 100, 50)
@@ -85,7 +91,7 @@ func TestTheExactRuleIsShownFirst(t *testing.T) {
 func TestKeysAreInertAfterAChange(t *testing.T) {
 	r := newRig(t, 100, 50)
 	for range 20 {
-		r.types("y") // typed before the first request has arrived
+		r.types("y") // the key is typed before the first request has arrived
 	}
 	r.asks(runs("1", "ls"))
 	r.types("y", "n", "r", "s")
@@ -93,7 +99,7 @@ func TestKeysAreInertAfterAChange(t *testing.T) {
 	r.says("y once")
 
 	stale := r.m.guard.count
-	r.types("y") // too soon: the delay starts anew
+	r.types("y") // this key comes too soon: the delay starts anew
 	r.hears(armMsg{stale})
 	r.types("y")
 	r.Empty(r.said())
@@ -169,7 +175,7 @@ func TestADecisionMadeElsewhereIsShownAtOnce(t *testing.T) {
 			r.saysNot("y once", "n deny", "allow with this rule", "tell the agent why")
 			r.presses("y", "n", "enter", "y")
 			r.Empty(r.said())
-			p.Revision += 99 // a newer version that lacks the decision
+			p.Revision += 99 // a newer version of the request, which lacks the decision
 			r.hears(shownMsg{p})
 			r.says("⛔ Denied")
 			r.saysNot("n deny")
@@ -205,7 +211,7 @@ func TestTheConfirmedOutcomeOfAnAnswerIsShown(t *testing.T) {
 		r.rests()
 		denied := p
 		denied.Decision = &schemas.Decision{Outcome: schemas.Denied, By: bob, DecidedAt: start}
-		r.desk.prompts[p.Key()] = &denied // stored in nod, but not yet sent to the screen
+		r.desk.prompts[p.Key()] = &denied // nod has stored the denial, but has not yet sent it to the screen
 		r.types("y")
 		r.says("Nothing changed: Bob denied this on the web at 09:30.", "⛔ Denied · Bob · 09:30 UTC · web")
 		r.saysNot("✅")
@@ -229,8 +235,8 @@ func TestTheConfirmedOutcomeOfAnAnswerIsShown(t *testing.T) {
 	})
 }
 
-// While nod is unreachable nothing can be allowed. Afterwards the screen queries what it
-// missed.
+// While nod is unreachable nothing can be allowed. Afterwards the screen queries the events
+// that it missed.
 func TestNothingCanBeAllowedDuringAnOutage(t *testing.T) {
 	r := newRig(t, 100, 50)
 	first, second, third := r.asks(runs("1", "ls")), r.asks(runs("2", "ls -l")), r.asks(runs("3", "ls -a"))

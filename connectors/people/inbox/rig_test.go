@@ -113,8 +113,8 @@ func keyPress(name string) tea.KeyPressMsg {
 	return tea.KeyPressMsg{Code: rune(name[0]), Text: name}
 }
 
-// types presses keys in direct succession; presses waits before each one until the
-// keys are armed.
+// types presses keys in direct succession. The method presses waits before each key until
+// the keys are armed.
 func (r *rig) types(keys ...string) {
 	for _, k := range keys {
 		r.hears(keyPress(k))

@@ -15,14 +15,14 @@ import (
 // frame divides the rows of the screen between the title, the list, the body and the footer.
 type frame struct {
 	list         []string
-	body, footer int // numbers of rows
+	body, footer int // the numbers of rows of the body and of the footer
 }
 
 // frame returns the division of the screen. It must not call allowBarrier, because
 // allowBarrier depends on the rows in view and thus on the frame.
 func (m *model) frame() frame {
 	f := frame{footer: len(m.footer(""))}
-	room := m.height - 2 - f.footer // 2: the title and the line above the body
+	room := m.height - 2 - f.footer // 2 rows are taken by the title and the line above the body
 	if m.top().kind == browse {
 		f.list = m.listRows(room)
 	}
@@ -34,7 +34,7 @@ func (m *model) frame() frame {
 func (m *model) View() tea.View {
 	view := tea.NewView(m.draw())
 	view.AltScreen, view.ReportFocus = true, true
-	view.KeyboardEnhancements.ReportEventTypes = true // to recognise held-down keys
+	view.KeyboardEnhancements.ReportEventTypes = true // with event types, held-down keys can be recognised
 	view.WindowTitle = fmt.Sprintf("nod inbox (%d)", m.requests.countOpen())
 	return view
 }
@@ -48,6 +48,9 @@ func (m *model) draw() string {
 	rows := append([]string{m.title()}, f.list...)
 	rows = append(rows, dim(strings.Repeat("─", m.width)))
 	body := m.textView().page.visibleRows(f.body)
+	if m.textView().kind == browse {
+		body = m.textView().page.foldedRows(f.body)
+	}
 	if m.requests.current() == nil && len(m.views) == 1 {
 		body = []string{"", m.idle()}
 	}
@@ -81,6 +84,8 @@ func (m *model) title() string {
 	case len(items) == 0:
 	case v.kind == full:
 		left = " In full: " + people.Line(items[0].PendingID)
+	case v.kind == exact:
+		left = " Exactly as sent: " + people.Line(items[0].PendingID)
 	case v.kind == batch:
 		left = fmt.Sprintf(" %d that want the same", len(items))
 	case v.kind == choose:
@@ -99,7 +104,12 @@ func (m *model) listRows(room int) []string {
 	if len(m.requests.order) == 0 {
 		return nil
 	}
-	rows := room - len(m.views[0].page.rows)
+	rows := room - m.views[0].page.need
+	if more := room - len(m.views[0].page.rows); more > 0 {
+		rows = more
+	} else if rows > 0 { // the payload fits: what follows it may stay below the edge
+		rows = max(1, min(rows, room/4))
+	}
 	if rows < 1 || !m.requests.current().open() {
 		rows = room / 4
 	}

@@ -51,12 +51,12 @@ func TestStandingAnswersAreListedAndEnded(t *testing.T) {
 	r, l := standing(t, 120, 30)
 	r.says("g standing answers")
 	r.presses("g")
-	r.says("Standing answers · 2", "▸ deny the same Bash call again: rm -rf build", "in session S · for another 9 minutes · by Ann", "question q-1", `"not ⟦U+202E⟧now"`,
+	r.says("Standing answers · 2", "▸ deny the same Bash call again: rm -rf build", "in session S · for another 10 minutes · by Ann", "question q-1", `"not ⟦U+202E⟧now"`,
 		"  allow Bash(make)", "for agent local, in any session · until it is revoked", "x forget")
 	r.saysNot("@network")
 	r.presses("x")
 	r.says("Forgotten: the denial of the same Bash call again: rm -rf build", "Standing answers · 1", "▸ allow Bash(make)", "x revoke")
-	r.types("x") // too soon: the key's effect has just changed
+	r.types("x") // this key comes too soon: its effect has just changed
 	r.Zero(l.all[0].RevokedAt)
 	r.presses("x")
 	r.says("Revoked: Bash(make)", "Nothing is allowed or denied beyond one call.")

@@ -16,10 +16,12 @@ type kind int
 const (
 	browse       kind = iota // the list and the selected request
 	full                     // one request, to be read to its end
+	exact                    // the input of one request, as its agent sent it
 	batch                    // a group of identical requests
 	choose                   // the answers other than allow once and deny, one at a time
 	reason                   // entry of the reason for a denial
 	word                     // entry of the code word for an allow
+	words                    // entry of the answer to a question
 	standingView             // the list of standing answers
 )
 
@@ -30,7 +32,7 @@ type view struct {
 	page   page
 	choice int    // index of the selected choice or standing answer
 	typed  []rune // the text typed so far, in a view that takes a reason or the code word
-	answer answer // in a view of kind word: the answer to send with the code word
+	answer answer // in a view of kind word or words: the answer to send with the typed text
 }
 
 // maxTyped is the maximum length of typed text, in characters.
@@ -40,7 +42,7 @@ const maxTyped = 2000
 func (m *model) top() *view { return m.views[len(m.views)-1] }
 
 // takesText reports whether the user types a text in a view.
-func (v *view) takesText() bool { return v.kind == reason || v.kind == word }
+func (v *view) takesText() bool { return v.kind == reason || v.kind == word || v.kind == words }
 
 // showsRequests reports whether a view shows requests in full.
 func (v *view) showsRequests() bool { return v.kind == browse || v.kind == full || v.kind == batch }
@@ -113,8 +115,7 @@ func (m *model) layOut(v *view) {
 	}
 	if id := m.layoutID(v, items); id != v.page.id {
 		top := v.page.top
-		text := people.Layout(fixedWidthParts(m.text(v, items)), m.width)
-		v.page.setRows(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), m.width)
+		v.page.setLayout(people.Rows(fixedWidthParts(m.text(v, items)), m.width), m.width)
 		if v.page.id = id; len(pending(items)) == 0 { // the request has ended: it need not be read to its end
 			v.page.top, v.page.seen = top, len(v.page.rows)
 		}
@@ -138,17 +139,23 @@ func (m *model) text(v *view, items []*item) []people.Part {
 		all := choices(p)
 		v.choice = min(v.choice, len(all)-1)
 		return all[v.choice].text(p)
+	case exact:
+		return people.Exact(p)
 	case batch:
 		all := make([][]people.Part, len(items))
 		for n, i := range items {
 			all[n] = partsOf(&i.Prompt)
 			if i.open() {
-				all[n] = append(all[n], people.Part{Label: "Until", Lines: []string{i.Deadline.UTC().Format(time.DateTime + " UTC")}})
+				all[n] = append(all[n], people.Part{Label: "Until", Lines: []string{i.Deadline.Local().Format(time.DateTime + " MST")}})
 			}
 		}
 		return combineParts(all)
 	}
-	return partsOf(p)
+	parts := partsOf(p)
+	if v.kind == browse { // the key v shows the rest
+		parts = slices.DeleteFunc(parts, func(part people.Part) bool { return part.Group == people.Rest })
+	}
+	return parts
 }
 
 func heading(n, of int) string { return fmt.Sprintf("%d of %d", n+1, of) }
@@ -164,14 +171,15 @@ type choice struct {
 // that allows it for the session, then the options other than allow once and deny once.
 func choices(p *schemas.Prompt) (all []choice) {
 	once, may := p.Request.OptionOfKind(schemas.AllowOnce)
-	if p.Request.Kind != schemas.KindPermission && may { // a permission lasts for the session anyway
+	question := p.Request.Kind == schemas.KindQuestion // digits choose; an option that the agent remembers takes two steps
+	if p.Request.Kind == schemas.KindToolCall && may { // a permission lasts for the session anyway
 		for n := range p.Remember {
 			all = append(all, choice{schemas.ScopeSession, n, once})
 		}
 	}
 	never, _ := p.Request.OptionOfKind(schemas.RejectOnce)
 	for _, o := range p.Request.Options {
-		if o.OptionID != once.OptionID && o.OptionID != never.OptionID && people.OptionWords(&p.Request, o) != "" {
+		if o.OptionID != once.OptionID && o.OptionID != never.OptionID && people.OptionWords(&p.Request, o) != "" && (!question || o.Kind.Remembered()) {
 			all = append(all, choice{option: o})
 		}
 	}

@@ -49,10 +49,12 @@ func (w witness) look(r *rig) {
 	}
 }
 
-// rowsOfAll returns the rows of a request's text.
-func rowsOfAll(p *schemas.Prompt, width int) (rows []string) {
-	for row := range strings.SplitSeq(people.Layout(fixedWidthParts(partsOf(p)), width), "\n") {
-		rows = append(rows, strings.TrimRight(row, " "))
+// essentialRows returns the rows of a request that must be seen before it can be allowed.
+func essentialRows(p *schemas.Prompt, width int) (rows []string) {
+	for _, row := range people.Rows(fixedWidthParts(partsOf(p)), width) {
+		if row.Group == people.Essential {
+			rows = append(rows, strings.TrimRight(row.Text, " "))
+		}
 	}
 	return rows
 }
@@ -83,7 +85,7 @@ func TestNothingIsAllowedBeforeAllRowsWereShown(t *testing.T) {
 				p := runs("1", command)
 				p.Request.Reason, p.Request.AgentName = command[:min(len(command), 300)], "\x1b[31magent\n\n\n\n\n\nyes"
 				p.Remember = []schemas.Reach{{Rules: []schemas.RememberedRule{{Tool: "Bash", Argv: []string{command[:min(len(command), 3000)]}}}}}
-				rows, tries := rowsOfAll(&p, size.width), tries
+				rows, tries := essentialRows(&p, size.width), tries
 				if len(command) > 10_000 { // long commands are slow to test, and 30 keys cannot show them whole
 					tries = 1
 				}
@@ -115,7 +117,7 @@ func TestAllowIsPossibleOnceTheLastRowWasShown(t *testing.T) {
 			t.Run(fmt.Sprintf("%s at %dx%d", name, size.width, size.height), func(t *testing.T) {
 				r := newRig(t, size.width, size.height)
 				p := r.asks(runs("1", command))
-				rows, shown, read := rowsOfAll(&p, size.width), witness{}, 0
+				rows, shown, read := essentialRows(&p, size.width), witness{}, 0
 				r.presses("v")
 				for range 4000 {
 					shown.look(r)
@@ -265,9 +267,9 @@ func FuzzTheScreenShowsOnlySanitisedText(f *testing.F) {
 					t.Fatalf("%U is drawn", c)
 				}
 			}
-			// The only escape sequences are bold, faint and reversed.
+			// The only escape sequences are colours, bold, faint, underlined and reversed.
 			for _, rest := range strings.Split(r.m.draw(), "\x1b")[1:] {
-				if !strings.HasPrefix(rest, "[") || strings.Trim(rest[1:strings.IndexByte(rest, 'm')], "0127;") != "" {
+				if !strings.HasPrefix(rest, "[") || strings.Trim(rest[1:strings.IndexByte(rest, 'm')], "01234567;") != "" {
 					t.Fatalf("an escape is drawn: %.20q", rest)
 				}
 			}

@@ -116,7 +116,7 @@ func forged(s *stage) {
 		s.pending(p)
 		s.pending(other)
 	}
-	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // the data of one question's Allow button, sent as a press under another question's message
+	reply := s.says(Ann, Act{Message: n.ID, Press: allow.Token}) // the data of one question's Allow button is sent as a press under another question's message
 	s.Contains(reply, "Nothing changed")
 	s.pending(p)
 	s.pending(other)
@@ -156,7 +156,7 @@ func words(s *stage) {
 		s.NotContains(reply, "Allowed", "%q", text)
 		s.pending(p)
 	}
-	s.says(Ann, Act{Say: "yes"}) // not a reply to any message
+	s.says(Ann, Act{Say: "yes"}) // this text is not a reply to any message
 	s.pending(p)
 	s.says(Mallory, Act{Of: Ann, Message: m.ID, Say: "yes"})
 	s.pending(p)

@@ -50,7 +50,5 @@ func (s *stage) showCount(p *schemas.Prompt, n int, ref people.Ref) people.Ref {
 		s.NoError(s.reviser().Revise(s.ctx, ref, *p))
 		return ref
 	}
-	ref, err := s.carrier.Prompt(s.ctx, *p)
-	s.NoError(err)
-	return ref
+	return s.sends(*p)
 }

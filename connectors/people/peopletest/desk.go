@@ -17,7 +17,7 @@ type desk struct {
 	mu        sync.Mutex
 	entries   map[string]*entry
 	count     int
-	back      chan struct{} // nil while nod is reachable; closed when it becomes reachable again
+	back      chan struct{} // nil while nod is reachable; otherwise closed when nod becomes reachable again
 	conflicts int
 }
 

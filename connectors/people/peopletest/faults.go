@@ -77,14 +77,12 @@ func (s *stage) shownAgain(command string) (schemas.Prompt, people.Ref, Message)
 	s.t.Helper()
 	p := s.desk.ask(call(command), Ann)
 	p.Repeat = true
-	ref, err := s.carrier.Prompt(s.ctx, p)
-	s.NoError(err)
-	return p, ref, s.last(Ann)
+	return p, s.sends(p), s.last(Ann)
 }
 
-// endedPrompt calls Prompt with a decided request, as a worker without the Ref of the
-// question's message does. It requires that Prompt sends the outcome in a message without
-// choices.
+// endedPrompt calls Prompt with a decided request. A worker does so if it has no Ref of the
+// question's message. endedPrompt requires that Prompt sends the outcome in a message
+// without choices.
 func endedPrompt(s *stage) {
 	p := s.desk.ask(call("rm -rf build"), Ann)
 	ended := s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"})
@@ -99,15 +97,14 @@ func endedPrompt(s *stage) {
 }
 
 // unknownMessage shows a question in two messages; the worker has only the Ref of the second
-// one. Ann answers the first message. If the request is still pending, her answer counts; if
+// one, for example because nod's stores were restored from an older copy. Ann answers the first message. If the request is still pending, her answer counts; if
 // it was already decided, the channel shows her the outcome. In either case the first message
 // loses its buttons.
 func unknownMessage(s *stage) {
 	for _, decided := range []bool{false, true} {
 		p, _, first := s.shown("make")
 		p.Repeat = true
-		ref, err := s.carrier.Prompt(s.ctx, p)
-		s.NoError(err)
+		ref := s.sends(p)
 		if decided {
 			s.settles(ref, s.desk.end(p, schemas.Denied, schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "terminal"}))
 			s.Contains(s.answers(first, schemas.AllowOnce), "Nothing changed: Bob denied this")
@@ -175,15 +172,14 @@ func apart(s *stage) {
 	_, err := s.carrier.Prompt(s.ctx, p)
 	s.Error(err)
 	q := s.desk.ask(call("make test"), Bob)
-	_, err = s.carrier.Prompt(s.ctx, q)
-	s.NoError(err)
+	s.sends(q)
 	s.says(Bob, s.act(s.last(Bob), schemas.AllowOnce))
 	s.Equal("Bob", s.decided(q).By.Name)
 	s.pending(p)
 }
 
 func cancelled(s *stage) {
-	s.stop() // waits for Run to return
+	s.stop() // stop waits for Run to return
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- s.carrier.Run(ctx, s.desk) }()

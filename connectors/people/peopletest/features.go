@@ -14,7 +14,7 @@ import (
 type Features struct {
 	Buttons      bool // messages have buttons
 	Replies      bool // a reply of yes or no to a message answers it
-	Edits        bool // sent messages can be changed; the carrier is a people.Reviser
+	Edits        bool // sent messages can be changed; the carrier is a people.Reviser, which adds the choices by a second step
 	Reasons      bool // a denial can carry the person's reason
 	Scopes       bool // an answer can allow later calls by a rule that nod stores
 	AgentOptions bool // an answer can choose an option that the agent itself remembers
@@ -45,7 +45,7 @@ var absences = map[feature]func(*stage){
 	replies:      noReplies,
 	edits:        noEdits,
 	reasons:      noReasons,
-	scopes:       nothingUnseen, // fails if it finds a way to give a lasting answer
+	scopes:       nothingUnseen, // nothingUnseen fails if it finds a way to give a lasting answer
 	agentOptions: nothingUnseen,
 }
 

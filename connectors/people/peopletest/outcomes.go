@@ -50,6 +50,49 @@ func (s *stage) reviser() people.Reviser {
 	return r
 }
 
+// inSteps requires that Prompt sends the whole question without choices, and that Revise adds
+// them with the message's Ref alone: a worker that dies in between leaves no live choices.
+func inSteps(s *stage) {
+	p := s.desk.ask(call("make"), Ann)
+	ref, err := s.carrier.Prompt(s.ctx, p)
+	s.NoError(err)
+	s.NotEmpty(ref, "a message without a Ref never gets its choices")
+	first := s.last(Ann)
+	s.Contains(first.Text, "make")
+	s.Empty(first.Choices, "the worker has not stored the Ref yet")
+	s.stop()
+	s.start() // a new worker, which has only the message's Ref
+	s.NoError(s.reviser().Revise(s.ctx, ref, p))
+	now := s.last(Ann)
+	s.Equal(first.ID, now.ID, "the choices are in the same message")
+	s.answers(now, schemas.AllowOnce)
+	s.Equal(schemas.Allowed, s.decided(p).Outcome)
+}
+
+// heldUpChoices makes the step that adds the choices fail once.
+func heldUpChoices(s *stage) {
+	for fault, want := range map[Fault]people.Error{
+		Slow:   {After: SlowFor},
+		Broken: {},
+		Cut:    {},
+		Lost:   {},
+		Locked: {Permanent: true},
+	} {
+		p := s.desk.ask(call("make"), Ann)
+		ref, err := s.carrier.Prompt(s.ctx, p)
+		s.NoError(err)
+		first := s.last(Ann)
+		s.Break(fault)
+		s.sameError(s.reviser().Revise(s.ctx, ref, p), want, fault)
+		s.NoError(s.reviser().Revise(s.ctx, ref, p))
+		s.Equal(first.ID, s.last(Ann).ID, "no second message")
+		s.answers(s.looks(Ann, first.ID), schemas.RejectOnce)
+		s.Equal(schemas.Denied, s.decided(p).Outcome)
+		// The carrier removes the choices by an edit of its own, which must not meet the next fault.
+		s.waits("the choices to go", func() bool { return len(s.looks(Ann, first.ID).Choices) == 0 })
+	}
+}
+
 // revised requires that Revise changes the text of a pending question and keeps its
 // choices, and that the question can then be answered.
 func revised(s *stage) {

@@ -18,18 +18,44 @@ import (
 // channel is the notice board of package example without some of its features.
 type channel struct {
 	*example.Board
-	has peopletest.Features
+	has   peopletest.Features
+	hasty bool
 }
 
 func (c channel) Open(*slog.Logger) people.Carrier {
-	if c.has.Edits {
+	switch {
+	case c.hasty:
+		return hasty{example.New(c.Board)}
+	case c.has.Edits:
 		return example.New(c.Board)
 	}
 	return followUp{example.New(c.Board)}
 }
 
-// followUp is a carrier that cannot edit: it sends an outcome as a new message.
+// followUp is a carrier that cannot edit: a note has its choices from the start, and the outcome
+// is a new note.
 type followUp struct{ people.Carrier }
+
+func (f followUp) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
+	return promptAtOnce(ctx, f.Carrier, p)
+}
+
+// promptAtOnce pins a note with its choices.
+func promptAtOnce(ctx context.Context, c people.Carrier, p schemas.Prompt) (people.Ref, error) {
+	ref, err := c.Prompt(ctx, p)
+	if err == nil && p.Decision == nil {
+		err = c.(people.Reviser).Revise(ctx, ref, p)
+	}
+	return ref, err
+}
+
+// hasty is a carrier that can edit, and nevertheless shows the choices before the note's id is
+// stored.
+type hasty struct{ example.Carrier }
+
+func (h hasty) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
+	return promptAtOnce(ctx, h.Carrier, p)
+}
 
 func (f followUp) Settle(ctx context.Context, _ people.Ref, p schemas.Prompt) error {
 	_, err := f.Prompt(ctx, p)
@@ -66,7 +92,7 @@ func (c channel) Break(fault peopletest.Fault) {
 }
 
 func run(t *testing.T, has, declared peopletest.Features) {
-	peopletest.Run(t, declared, func(*testing.T) peopletest.Rig { return channel{example.NewBoard(), has} })
+	peopletest.Run(t, declared, func(*testing.T) peopletest.Rig { return channel{Board: example.NewBoard(), has: has} })
 }
 
 // board declares the features of package example's channel.
@@ -103,10 +129,12 @@ var wrong = map[string]struct {
 	"no answers declared":    {peopletest.Features{Edits: true}, "takes no answers"},
 }
 
+// variable is the environment variable that makes a child process of a test run the suite.
+const variable = "NOD_WRONG_CHANNEL"
+
 // The suite fails on each wrong declaration. It runs in a child process, because a failing
 // subtest would fail this test too.
 func TestWrongDeclarationsFail(t *testing.T) {
-	const variable = "NOD_WRONG_DECLARATION"
 	if name := os.Getenv(variable); name != "" {
 		run(t, board, wrong[name].declared)
 		return
@@ -114,11 +142,25 @@ func TestWrongDeclarationsFail(t *testing.T) {
 	for name, c := range wrong {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			self := exec.Command(os.Args[0], "-test.run=^TestWrongDeclarationsFail$", "-test.failfast")
-			self.Env = append(os.Environ(), variable+"="+name)
-			out, err := self.CombinedOutput()
-			require.Error(t, err, "the suite passed:\n%s", out)
-			require.Contains(t, string(out), c.fails)
+			suiteFails(t, "TestWrongDeclarationsFail", name, c.fails)
 		})
 	}
+}
+
+// A channel that can edit messages fails if its Prompt shows choices.
+func TestChoicesBeforeTheHandleFail(t *testing.T) {
+	if os.Getenv(variable) != "" {
+		peopletest.Run(t, board, func(*testing.T) peopletest.Rig { return channel{Board: example.NewBoard(), has: board, hasty: true} })
+		return
+	}
+	suiteFails(t, "TestChoicesBeforeTheHandleFail", "hasty", "a_new_message_has_no_choices_until_its_handle_is_stored")
+}
+
+// suiteFails requires that the suite fails in a child process which runs only this test.
+func suiteFails(t *testing.T, test, name, want string) {
+	self := exec.Command(os.Args[0], "-test.run=^"+test+"$", "-test.failfast")
+	self.Env = append(os.Environ(), variable+"="+name)
+	out, err := self.CombinedOutput()
+	require.Error(t, err, "the suite passed:\n%s", out)
+	require.Contains(t, string(out), want)
 }

@@ -45,7 +45,7 @@ type Message struct {
 
 // Choice is a button of a message.
 type Choice struct {
-	Kind  schemas.OptionKind // the kind of the option that it chooses; empty if it leads to a further step
+	Kind  schemas.OptionKind // the kind of the option that the button chooses; empty if the button leads to a further step
 	Label string
 	Token string // the data that a press sends
 }
@@ -56,13 +56,13 @@ type Act struct {
 	Of      string // the user in whose chat the message is; empty means the user who acts
 	Press   string // presses the button with this token, which may be made up
 	Say     string // replies with this text
-	Reason  string // denies for this reason, with all the steps that the channel needs
+	Reason  string // denies the request for this reason, with all the steps that the channel needs
 }
 
 // Fault is a way in which a channel fails.
 type Fault int
 
-// The faults.
+// The faults that a test can cause.
 const (
 	Slow    Fault = iota // the channel asks to wait for SlowFor
 	Broken               // the channel replies with an error of its own

@@ -36,6 +36,8 @@ var tests = []struct {
 	{"words that do not answer change nothing", []feature{replies}, words},
 	{"the outcome takes the place of the choices", nil, settled},
 	{"settling twice, and after a restart, is no error", nil, settledTwice},
+	{"a new message has no choices until its handle is stored", []feature{edits}, inSteps},
+	{"choices that a fault held up are added to the same message", []feature{edits}, heldUpChoices},
 	{"a question that changes while it is pending keeps its choices", []feature{edits}, revised},
 	{"an answer is about the calls that its question counted", nil, counted},
 	{"a changed count replaces the one in the message", []feature{edits}, recounted},
@@ -82,7 +84,7 @@ type stage struct {
 	features Features
 	desk     *desk
 	carrier  people.Carrier
-	stop     func() // ends the carrier's Run
+	stop     func() // ends the call of the carrier's Run
 	log      *logs
 	secrets  []string
 }
@@ -146,9 +148,19 @@ func (s *stage) shown(command string) (schemas.Prompt, people.Ref, Message) {
 func (s *stage) shownOf(r schemas.Request) (schemas.Prompt, people.Ref, Message) {
 	s.t.Helper()
 	p := s.desk.ask(r, Ann)
+	return p, s.sends(p), s.last(Ann)
+}
+
+// sends shows p to its recipient with its choices, in as many steps as a worker does, and
+// returns the message's Ref.
+func (s *stage) sends(p schemas.Prompt) people.Ref {
+	s.t.Helper()
 	ref, err := s.carrier.Prompt(s.ctx, p)
 	s.NoError(err)
-	return p, ref, s.last(Ann)
+	if r, can := s.carrier.(people.Reviser); can {
+		s.NoError(r.Revise(s.ctx, ref, p))
+	}
+	return ref
 }
 
 // settles calls Settle, again and again while the carrier asks to wait, as a worker does.

@@ -19,8 +19,7 @@ func nothingUnseen(s *stage) {
 	NothingLastsUnseen(s.t, 4, Lasts{Rules: s.features.Scopes, Agents: s.features.AgentOptions}, func(int) Person {
 		p := s.desk.ask(lastingRequest(), Ann)
 		p.Remember = s.desk.remembers(p, lastingRules)
-		_, err := s.carrier.Prompt(s.ctx, p)
-		s.NoError(err)
+		s.sends(p)
 		return &reader{s, p, s.lastQuestion().ID}
 	})
 }

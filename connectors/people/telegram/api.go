@@ -37,7 +37,7 @@ const (
 // its errors do not.
 type api struct {
 	client *http.Client
-	base   string // without a trailing slash
+	base   string // the server's address, without a trailing slash
 	token  string
 	// secrets holds the texts that clean removes from every error.
 	secrets []string
@@ -195,7 +195,7 @@ func (a *api) read(method string, resp *http.Response, data []byte, result any) 
 		return nil
 	}
 	if r.Parameters.RetryAfter == 0 {
-		r.Parameters.RetryAfter, _ = strconv.Atoi(resp.Header.Get("Retry-After")) // 0 without the header
+		r.Parameters.RetryAfter, _ = strconv.Atoi(resp.Header.Get("Retry-After")) // stays 0 without the header
 	}
 	f := &apiError{method: method, code: r.Code, description: a.clean(r.Description), after: time.Duration(r.Parameters.RetryAfter) * time.Second}
 	if f.code == 0 {

@@ -43,8 +43,8 @@ func (m moment) recentAt(now moment) bool { return now.wall.Sub(m.wall) < draine
 type backlog struct {
 	mu    sync.Mutex
 	clock func() moment
-	last  moment // when Telegram last held no update; zero if unknown
-	held  moment // when nod began to delay expiries; zero if it delays none
+	last  moment // the time when Telegram last held no update; zero if unknown
+	held  moment // the time when nod began to delay expiries; zero if it delays none
 }
 
 func newBacklog() *backlog {

@@ -11,7 +11,7 @@ import (
 // held.
 func TestExpiriesWaitUntilTheBacklogIsRead(t *testing.T) {
 	for name, c := range map[string]struct {
-		before, after func(*backlog) // run before and after Telegram reports that no update waits
+		before, after func(*backlog) // functions to run before and after Telegram reports that no update waits
 		holds         bool
 	}{
 		"at once":                       {holds: false},

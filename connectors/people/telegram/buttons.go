@@ -32,7 +32,7 @@ const maxLabel = 60
 // nothing about the person who pressed.
 type buttonData struct {
 	digest  string
-	waiters int // at least 1
+	waiters int // the number of calls, at least 1
 	action  string
 }
 

@@ -78,8 +78,8 @@ func FuzzMessagesKeepTelegramsLimits(f *testing.F) {
 	})
 }
 
-// A prompt that may be allowed when it is sent may be allowed when its agent has stopped
-// waiting, however near it is to the limit.
+// If a prompt may be allowed when it is sent, it may still be allowed when its agent has
+// stopped waiting, even if its text is near the length limit.
 func TestAPromptKeepsItsAllowWhateverChanges(t *testing.T) {
 	fits := map[bool]bool{}
 	for length := maxText - margin - 700; length < maxText-margin; length++ {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ func TestAgainstAnIndependentServer(t *testing.T) {
 
 	ref, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
 	w.NoError(err)
+	w.NoError(w.carrier.Revise(w.ctx, ref, w.desk.prompt))
 	var seen struct {
 		Result []struct {
 			MessageID int64          `json:"messageId"`
@@ -60,11 +62,15 @@ func TestAgainstAnIndependentServer(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("no answer came")
 	}
+	history := func() string {
+		post(t, base+"/getUpdatesHistory", map[string]any{"token": token}, &seen)
+		return fmt.Sprint(seen.Result)
+	}
+	w.waits(func() bool { return strings.Contains(history(), "Allowed once · Ann") })
 	ended := w.desk.prompt
 	ended.Decision = &schemas.Decision{Outcome: schemas.Withdrawn}
 	w.NoError(w.carrier.Settle(w.ctx, ref, ended))
-	post(t, base+"/getUpdatesHistory", map[string]any{"token": token}, &seen)
-	w.Contains(fmt.Sprint(seen.Result), "Withdrawn: the agent stopped waiting")
+	w.Contains(history(), "Withdrawn: the agent stopped waiting")
 }
 
 // serveForeign installs and starts another project's test server from npm, and returns its
@@ -84,7 +90,7 @@ func serveForeign(t *testing.T) (base string) {
 	node.Stderr = os.Stderr
 	require.NoError(t, node.Start())
 	t.Cleanup(func() {
-		_ = node.Process.Kill() // the process may have ended
+		_ = node.Process.Kill() // Kill fails if the process has ended
 		_ = node.Wait()
 	})
 	base = fmt.Sprintf("http://127.0.0.1:%d", port)

@@ -51,7 +51,7 @@ func (h *handler) freezeOrThaw(ctx context.Context, m *message, command, rest st
 }
 
 // frozenText describes a new freeze: its target, the command that lifts it, the number of
-// denied requests, and what the freeze does not stop.
+// denied requests, and the commands that the freeze does not stop.
 func frozenText(b *schemas.FreezeRequest, now *schemas.FreezeState) string {
 	text := fmt.Sprintf("Frozen: every request of %s is denied until you send %s. %s. Commands that already run are not stopped.",
 		people.FreezeTarget(b), strings.TrimSpace("/thaw "+people.TargetArgs(b)), people.Denials(now))

@@ -79,8 +79,9 @@ func (h *handler) refuseGrant(err error, tell teller) error {
 	return h.refuse(err, tell)
 }
 
-// grantList makes a message with the first standing answers in force that fit, a button to
-// end each one, and a button for the next page if there are more.
+// grantList makes a message with as many standing answers in force as fit, the first ones
+// first. It has a button to end each of them, and a button for the next page if there are
+// more.
 func (h *handler) grantList(all []schemas.StandingAnswer, person int64) outgoing {
 	all = slices.DeleteFunc(slices.Clone(all), func(g schemas.StandingAnswer) bool { return !g.Live(h.now) })
 	c, k := &content{}, &keyboard{}

@@ -37,7 +37,7 @@ const answerHead = "Reply to this message with your answer."
 type handler struct {
 	*Carrier
 	desk people.Desk
-	now  time.Time // the broker's time once a query has returned it; until then this machine's
+	now  time.Time // the broker's time once a query has returned it; until then this machine's time
 }
 
 // unknown is the error for a request that does not exist or belongs to another person.
@@ -60,7 +60,7 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 	}
 	p, err := h.findRequest(ctx, t.Message, t.From.ID, shown)
 	if err != nil {
-		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer keeps the request; made-up data, which gives unknown itself, removes no buttons
+		if errors.Is(err, unknown) && err != error(unknown) && t.inOwnChat() { // nod no longer keeps the request. Made-up data gives the error unknown itself, and the buttons then stay.
 			h.edit(ctx, t.Message, &keyboard{Rows: [][]button{}})
 		}
 		return h.refuse(err, tell)
@@ -89,8 +89,8 @@ func (h *handler) handlePress(ctx context.Context, t *callbackQuery) error {
 func (t *callbackQuery) inOwnChat() bool { return t.Message != nil && t.Message.Chat.ID == t.From.ID }
 
 // showOutcome edits the message of a decided request to show the outcome, if the message is
-// in the acting person's own chat. It does not leave this to Settle, because the worker that
-// sent the message may have been killed before it stored the message's Ref.
+// in the acting person's own chat. It does not leave this to Settle, whose turn may come much
+// later.
 func (h *handler) showOutcome(ctx context.Context, person int64, m *message, now schemas.Prompt) {
 	if now.Decision == nil || m == nil || m.Chat.ID != person {
 		return
@@ -236,7 +236,7 @@ func (h *handler) showStep(ctx context.Context, t *callbackQuery, p *schemas.Pro
 		rows, word = extentButtons(p, i), h.showRule(ctx, t.Message, rule)
 	} else if action == actBack {
 		rows = buttons(p)
-	} else if action != actMore { // an action that allows and needs the code word
+	} else if action != actMore { // the action allows and needs the code word
 		h.send(ctx, codeWordMessage(t.Message, p, action))
 		tell.say("")
 		return nil

@@ -124,8 +124,8 @@ func (w *world) afterRun(announce func() error) (err error) {
 	return err
 }
 
-// nod does not show that a request expired before it has handled the updates that Telegram
-// held, but waits for at most holdFor, even if it cannot handle them.
+// nod shows that a request expired only after it has handled the updates that Telegram
+// held. It waits for at most holdFor, even if it cannot handle the updates.
 func TestALateExpiryIsHeldBackForALimitedTime(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
@@ -153,7 +153,7 @@ func TestALateExpiryDoesNotWaitForAnotherReceiver(t *testing.T) {
 			stop := w.run()
 			w.ErrorContains(<-ended, "Conflict")
 			w.carrier = first
-			return func() { _ = stop() } // Run's error is ctx's own
+			return func() { _ = stop() } // Run returns only the error of its context, which this test ignores
 		},
 		"a webhook": func(w *world) func() {
 			w.ForeignWebhook()

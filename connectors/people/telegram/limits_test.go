@@ -154,8 +154,8 @@ func TestUnreachableRecipientsAreReported(t *testing.T) {
 	w := newWorld(t)
 	m := w.shows()
 	for recipient, want := range map[string]people.Error{
-		"4242":              {Unreachable: true}, // never opened the bot
-		peopletest.Ann:      {Unreachable: true}, // blocked the bot
+		"4242":              {Unreachable: true}, // this person never opened the bot
+		peopletest.Ann:      {Unreachable: true}, // Ann blocked the bot
 		"ann@example.org":   {Permanent: true},
 		"47 11":             {Permanent: true},
 		"99999999999999999": {Unreachable: true},
@@ -193,6 +193,25 @@ func TestCommandsAndRepliesAreHandled(t *testing.T) {
 	})
 	w.Write(ann, "no", m.ID)
 	w.Equal("reject_once", (<-w.desk.answers).OptionID)
+	w.Empty(w.desk.answers)
+	w.Empty(w.Rejected())
+}
+
+// A reply to a message whose buttons are missing answers nothing: nod may have lost the handle
+// of that message. Once the request is decided, the person reads by whom.
+func TestAReplyToAMessageWithoutButtonsDecidesNothing(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
+	w.NoError(err)
+	lost := w.Last(ann)
+	defer w.run()()
+	w.Write(ann, "yes", lost)
+	w.told("Nothing changed: a message without buttons takes no answer")
+	ended := w.desk.prompt
+	ended.Decision = &schemas.Decision{Outcome: schemas.Denied, By: schemas.By{Kind: schemas.ByHuman, Name: "Bob", Connector: "web"}}
+	w.desk.shows = func() schemas.Prompt { return ended }
+	w.Write(ann, "yes", lost)
+	w.told("Nothing changed: Bob denied this")
 	w.Empty(w.desk.answers)
 	w.Empty(w.Rejected())
 }
@@ -260,7 +279,9 @@ func TestAChangedQuestionKeepsItsButtons(t *testing.T) {
 	w.NoError(w.carrier.Revise(w.ctx, ref, p))
 	w.Contains(w.Chat(ann)[0].Text, "may have been answered at the terminal")
 	w.Delete(ann)
-	w.NoError(w.carrier.Revise(w.ctx, ref, p), "a message that is gone")
+	var e *people.Error
+	w.ErrorAs(w.carrier.Revise(w.ctx, ref, p), &e, "a message that is gone")
+	w.True(e.Permanent)
 	w.Error(w.carrier.Revise(w.ctx, "no ref", p))
 	w.Empty(w.Rejected())
 }

@@ -93,8 +93,8 @@ func (h *handler) sendLoginLink(ctx context.Context, m *message, tell teller) er
 }
 
 // handleWords submits an answer with the written text: the reason of a denial, or the
-// answer to a question. The text counts only if the request still is exactly the one for
-// which the message with this head asked for a text.
+// answer to a question. The text counts only if the request has not changed since nod asked
+// for the text, in the message with this head.
 func (h *handler) handleWords(ctx context.Context, m *message, head string, tell teller, answer func(*schemas.Prompt) (schemas.Answer, bool)) error {
 	session, id, ok := requestNamedIn(m.ReplyTo.Text)
 	if !ok || strings.TrimSpace(m.Text) == "" {
@@ -132,8 +132,7 @@ func textAnswer(p *schemas.Prompt, text string, from schemas.From) (a schemas.An
 func (h *handler) handleReply(ctx context.Context, m *message, tell teller) error {
 	shown, ok := m.ReplyTo.button()
 	if !ok {
-		tell.alert("Nothing changed: that request is no longer pending.")
-		return nil
+		return h.refuseReply(ctx, m, tell)
 	}
 	p, err := h.findRequest(ctx, m.ReplyTo, m.From.ID, shown)
 	if err != nil {
@@ -154,6 +153,22 @@ func (h *handler) handleReply(ctx context.Context, m *message, tell teller) erro
 		return err
 	}
 	h.showOutcome(ctx, m.From.ID, m.ReplyTo, p)
+	return nil
+}
+
+// refuseReply refuses a reply to a question without buttons: the request is decided, or its
+// answer belongs to another message, because nod lost the handle of this one.
+func (h *handler) refuseReply(ctx context.Context, m *message, tell teller) error {
+	session, id, _ := requestNamedIn(m.ReplyTo.Text)
+	p, page, err := h.desk.Show(ctx, session, id)
+	if err != nil {
+		return h.refuse(err, tell)
+	}
+	h.now = page.Now
+	if p.Decision != nil {
+		return h.refuse((&schemas.Error{Code: schemas.CodeConflict}).WithDecision(p.Decision), tell)
+	}
+	tell.alert("Nothing changed: a message without buttons takes no answer. Reply to the message about this request that has buttons.")
 	return nil
 }
 

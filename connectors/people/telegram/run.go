@@ -30,7 +30,7 @@ var allowed = []string{"message", "callback_query"}
 func (c *Carrier) Run(ctx context.Context, desk people.Desk) error {
 	err := c.receiveUpdates(ctx, desk)
 	if f := (*apiError)(nil); errors.Is(err, errForeign) || errors.As(err, &f) && f.code == http.StatusConflict {
-		c.backlog.drained(c.backlog.now()) // another worker or program receives the updates: nothing to wait for here
+		c.backlog.drained(c.backlog.now()) // another worker or program receives the updates, so this worker has no updates to wait for
 		return err
 	}
 	c.backlog.forget(errors.As(err, new(*people.Error)))

@@ -30,7 +30,7 @@ var Channel = people.Channel{
 // Settings is the section connectors.telegram of settings.json. It names the file or
 // environment variable of the bot's token, and never contains the token.
 type Settings struct {
-	BaseURL   string `json:"base_url,omitempty"` // default https://api.telegram.org
+	BaseURL   string `json:"base_url,omitempty"` // the server's address; the default is https://api.telegram.org
 	TokenEnv  string `json:"token_env,omitempty"`
 	TokenFile string `json:"token_file,omitempty"`
 	// Webhook is nil if nod polls, which needs no public address.
@@ -40,7 +40,7 @@ type Settings struct {
 // WebhookSettings makes nod receive updates through a webhook. Telegram sends a secret with
 // each call; the settings name its file or environment variable, and never contain it.
 type WebhookSettings struct {
-	Listen     string `json:"listen"`     // HOST:PORT; without TLS files, a loopback address
+	Listen     string `json:"listen"`     // the address to listen on, HOST:PORT; without TLS files, only a loopback address is accepted
 	PublicURL  string `json:"public_url"` // the https:// address that Telegram calls
 	SecretEnv  string `json:"secret_env,omitempty"`
 	SecretFile string `json:"secret_file,omitempty"`
@@ -80,7 +80,7 @@ func openSettings(data json.RawMessage, log *slog.Logger) (people.Carrier, error
 	}
 	c, err := Open(s, log)
 	if err != nil {
-		return nil, err // not c: a nil *Carrier in an interface is not nil
+		return nil, err // returns nil instead of c: a nil *Carrier in an interface is not nil
 	}
 	return c, nil
 }

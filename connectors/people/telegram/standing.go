@@ -13,7 +13,7 @@ import (
 // extent is the scope and the duration of a standing answer.
 type extent struct {
 	scope   schemas.Scope
-	seconds int // 0 means until it is revoked
+	seconds int // 0 means until the standing answer is revoked
 }
 
 // extents lists the scopes and durations that a person can choose, the narrowest first.

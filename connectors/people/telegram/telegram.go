@@ -34,7 +34,7 @@ type Carrier struct {
 	log *slog.Logger
 	me  atomic.Int64 // the bot's own user id; 0 until it is known
 
-	hook    *Webhook // nil if the carrier polls
+	hook    *Webhook // the webhook; nil if the carrier polls
 	backlog *backlog
 }
 
@@ -59,7 +59,7 @@ func (c *Carrier) Check(ctx context.Context) error {
 	return c.api.call(ctx, "getMe", struct{}{}, nil)
 }
 
-// Prompt sends p to its recipient's chat.
+// Prompt sends p to its recipient's chat, without buttons: Revise adds them.
 func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, error) {
 	person, err := strconv.ParseInt(p.Recipient, 10, 64)
 	if err != nil {
@@ -72,13 +72,10 @@ func (c *Carrier) Prompt(ctx context.Context, p schemas.Prompt) (people.Ref, err
 	return refOf(person, sent.ID), nil
 }
 
+// outgoingPrompt returns the message that shows p, without buttons.
 func outgoingPrompt(chatID int64, p *schemas.Prompt) outgoing {
 	text := promptContent(p, time.Now())
-	m := outgoing{ChatID: chatID, Text: text.text.String(), Entities: text.entities, Preview: preview{IsDisabled: true}}
-	if p.Decision == nil {
-		m.Markup = buttons(p)
-	}
-	return m
+	return outgoing{ChatID: chatID, Text: text.text.String(), Entities: text.entities, Preview: preview{IsDisabled: true}}
 }
 
 // Settle edits the message: the outcome replaces the buttons. If Telegram no longer allows the
@@ -116,16 +113,16 @@ func (c *Carrier) editToOutcome(ctx context.Context, ref people.Ref, p schemas.P
 	return err
 }
 
-// Revise edits the message of a pending request.
+// Revise edits the message of a pending request, and puts the buttons under it.
 func (c *Carrier) Revise(ctx context.Context, ref people.Ref, p schemas.Prompt) error {
 	chatID, messageID, ok := parseRef(ref)
 	if !ok {
 		return &people.Error{Permanent: true, Err: fmt.Errorf("change %s: %q is not a message on Telegram", p.Key(), ref)}
 	}
 	m := outgoingPrompt(chatID, &p)
-	m.MessageID = messageID
+	m.MessageID, m.Markup = messageID, buttons(&p)
 	err := c.api.call(ctx, "editMessageText", m, nil)
-	if isRefusal(err, "message is not modified", "message to edit not found", "MESSAGE_ID_INVALID", "message can't be edited") {
+	if isRefusal(err, "message is not modified") {
 		return nil
 	}
 	return err

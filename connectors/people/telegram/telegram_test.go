@@ -107,7 +107,7 @@ func (r *rig) Does(user string, act peopletest.Act) bool {
 	if act.Of != "" {
 		chat = act.Of
 	}
-	about, _ := strconv.ParseInt(act.Message, 10, 64) // 0 for no message
+	about, _ := strconv.ParseInt(act.Message, 10, 64) // stays 0 if the act is about no message
 	switch {
 	case act.Press != "":
 		r.Press(id(user), id(chat), about, act.Press, false)

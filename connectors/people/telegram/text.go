@@ -20,13 +20,12 @@ const (
 	maxEntities = 100
 )
 
-// The lines by which a message names its request. They are in the message's head, its first
-// headLines lines, in which only nod's own words can start a line; see people.Part.
+// The lines by which a message names its request. In a prompt they come after all text of the
+// agent; see people.Parts.
 const (
 	requestLine = "Request: "
 	sessionLine = "Session: "
 	callsLine   = "Calls: "
-	headLines   = 6
 )
 
 // content is a text under construction, with its entities.
@@ -56,7 +55,7 @@ func (c *content) fits(limit int) bool { return c.units <= limit && len(c.entiti
 
 // repeated is the first line of a pending prompt that may already be in the chat in another
 // message; repeatEnded is that line once the request is decided. nod cannot edit the other
-// message, because it has no Ref of it.
+// message, because it has no Ref of that message.
 const (
 	repeated    = "(Sent again: this question may be here already. One answer is enough.)"
 	repeatEnded = "(Sent again: this question may be here twice. It has ended: buttons that are left elsewhere change nothing.)"
@@ -73,13 +72,13 @@ func promptContent(p *schemas.Prompt, now time.Time) *content {
 }
 
 // fitsWhole reports whether a prompt is shown with its exact payload. If it is not, it
-// cannot be allowed on Telegram. The result does not depend on the time, the decision or
-// the number of calls, nor on whether its agent still waits, so that it is the same when
-// the answer comes as when p was sent.
+// cannot be allowed on Telegram. The result is the same when p is sent and when the answer
+// comes: it does not depend on the time, the decision, the number of calls or whether an
+// agent still waits.
 func fitsWhole(p *schemas.Prompt) bool {
 	open := *p
 	open.Decision, open.Repeat, open.Waiting = nil, true, mostCalls
-	open.Detached = true // its note is longer than the one of Request.HostAsks
+	open.Detached = true // the note about a detached request is longer than the note about Request.HostAsks
 	return layout(&open, people.Parts(&open, p.Request.CreatedAt)).fits(maxText - margin)
 }
 
@@ -95,8 +94,8 @@ func layout(p *schemas.Prompt, parts []people.Part) *content {
 		c.add("italic", repeatEnded)
 	}
 	for i, part := range parts {
-		apart := part.Quote || part.Field || len(part.Lines) == 0
-		if i > 0 && !part.Field && (apart || parts[i-1].Quote || parts[i-1].Field) {
+		apart := part.Quote && part.Label != "" || part.Field
+		if i > 0 && !part.Field && !part.Caption && (apart || part.Group != parts[i-1].Group || parts[i-1].Quote || parts[i-1].Field) {
 			c.newline()
 		}
 		c.newline()
@@ -109,11 +108,15 @@ func layout(p *schemas.Prompt, parts []people.Part) *content {
 // which Telegram makes no links, mentions or commands.
 func (c *content) part(p people.Part) {
 	switch {
+	case p.Caption:
+		c.caption(p)
 	case len(p.Lines) == 0:
 		c.add("bold", p.Label)
 	case p.Quote:
-		c.label(p)
-		c.newline()
+		if p.Label != "" {
+			c.label(p)
+			c.newline()
+		}
 		c.add("pre", "│ "+strings.Join(p.Lines, "\n│ "))
 	default:
 		c.label(p)
@@ -125,6 +128,14 @@ func (c *content) part(p people.Part) {
 			c.add("code", line)
 		}
 	}
+}
+
+// caption writes the line with the agent and the risk: the risk in bold, the rest, which has
+// texts of the agent, as code.
+func (c *content) caption(p people.Part) {
+	risk := p.Spans[0][len(p.Spans[0])-1].From
+	c.add("code", p.Label[:risk])
+	c.add("bold", p.Label[risk:])
 }
 
 // label writes a part's label. A label with Field set is text of the agent.
@@ -148,14 +159,15 @@ func callsCountedIn(text string) int {
 	return 1
 }
 
-// requestNamedIn returns the request that the head of a message from nod names.
+// requestNamedIn returns the request that a message from nod names. The last line that begins
+// with each of the words counts: a field of a tool's input may begin an earlier line.
 func requestNamedIn(text string) (session, id string, ok bool) {
-	lines := strings.SplitN(text, "\n", headLines+1)
-	for _, line := range lines[:min(len(lines), headLines)] {
-		if rest, found := strings.CutPrefix(line, requestLine); found && id == "" {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if rest, found := strings.CutPrefix(line, requestLine); found {
 			id = rest
 		}
-		if rest, found := strings.CutPrefix(line, sessionLine); found && session == "" {
+		if rest, found := strings.CutPrefix(line, sessionLine); found {
 			session = rest
 		}
 	}

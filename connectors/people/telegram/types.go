@@ -59,13 +59,13 @@ type button struct {
 
 type entity struct {
 	Type   string `json:"type"`
-	Offset int    `json:"offset"` // in UTF-16 units, like Length
+	Offset int    `json:"offset"` // the offset in UTF-16 units, like Length
 	Length int    `json:"length"`
 }
 
 type replyTo struct {
 	MessageID int64 `json:"message_id"`
-	// Without sends the reply even if the message to reply to was deleted.
+	// Without lets Telegram send the reply even if the message to reply to was deleted.
 	Without bool `json:"allow_sending_without_reply"`
 }
 

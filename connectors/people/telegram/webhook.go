@@ -36,10 +36,10 @@ const (
 // Webhook describes the server that receives Telegram's updates, for a carrier that does
 // not poll.
 type Webhook struct {
-	Listen    string // HOST:PORT; without TLS, a loopback address
-	PublicURL string // https://, without hookPath
+	Listen    string // the address to listen on, HOST:PORT; without TLS, only a loopback address is accepted
+	PublicURL string // the public address, an https:// URL without hookPath
 	Secret    string
-	TLS       *tls.Certificate // nil behind a reverse proxy
+	TLS       *tls.Certificate // the certificate; nil behind a reverse proxy
 }
 
 // UseWebhook makes Run receive updates through a webhook. It refuses a webhook that would
@@ -80,7 +80,7 @@ func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.serveUpdate(w, r, desk) }),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: callTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // mostly broken connections of other callers
+		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelDebug), // the server reports mostly broken connections of other callers
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
@@ -90,7 +90,7 @@ func (c *Carrier) serveWebhook(ctx context.Context, desk people.Desk) error {
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout)
 	defer cancel()
 	if server.Shutdown(stopping) != nil {
-		_ = server.Close() // it may be closed already
+		_ = server.Close() // Close fails if the server is closed already
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -69,7 +69,7 @@ func TestAWebhookConfirmsNothingBeforeNodTookIt(t *testing.T) {
 	stop := w.run()
 	w.Press(ann, ann, m.ID, m.Buttons[0].Data, false)
 	<-tries
-	<-tries // the update came again
+	<-tries // waits until the update comes again
 	w.Equal(1, w.Unconfirmed())
 	w.ErrorIs(stop(), context.Canceled)
 
@@ -124,7 +124,7 @@ func TestFromAWebhookToPollingAndBack(t *testing.T) {
 		if w.carrier = c; c == hooking {
 			w.useWebhook()
 		}
-		w.Press(ann, ann, m.ID, m.Buttons[0].Data, false) // while no carrier receives
+		w.Press(ann, ann, m.ID, m.Buttons[0].Data, false) // pressed while no carrier receives updates
 		stop := w.run()
 		<-w.desk.answers
 		w.waits(func() bool { return w.Unconfirmed() == 0 })

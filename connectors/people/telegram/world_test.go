@@ -77,8 +77,9 @@ func (w *world) told(text string) {
 
 func (w *world) shows() telegramtest.Message {
 	w.t.Helper()
-	_, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
+	ref, err := w.carrier.Prompt(w.ctx, w.desk.prompt)
 	w.NoError(err)
+	w.NoError(w.carrier.Revise(w.ctx, ref, w.desk.prompt))
 	all := w.Chat(ann)
 	return all[len(all)-1]
 }
@@ -89,7 +90,7 @@ type desk struct {
 	prompt  schemas.Prompt
 	answers chan schemas.Answer
 	err     func() error
-	shows   func() schemas.Prompt // returns the prompt that Show returns; if nil, Show returns the field prompt
+	shows   func() schemas.Prompt // returns the prompt for Show; if nil, Show returns the field prompt
 	gone    bool                  // nod no longer keeps the request
 }
 

@@ -171,7 +171,7 @@ func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.De
 	if err != nil {
 		return schemas.Decision{}, p, err
 	}
-	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // a call that has joined a question: an answer must name the question
+	if p.SessionID != a.SessionID || p.PendingID != a.PendingID { // the call has joined a question, and an answer must name that question
 		return schemas.Decision{}, p, schemas.Errorf(schemas.CodeNotFound, "no request %s is known", a.PendingID)
 	}
 	if a.Digest == "" {

@@ -31,6 +31,7 @@ func (p *page) sets(selector, value string) {
 // A lasting allow needs a second step, which shows the rule and the time at which the rule
 // ends.
 func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	request := r.submits(shell("S", "one", "go test ./bus"))
 	p := r.visits("ann", 1024, 768)
@@ -67,6 +68,7 @@ func TestAllowFromNowOnShowsTheExactRule(t *testing.T) {
 }
 
 func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	request := r.submits(shell("S", "one", "rm -rf build \u202e"))
 	p := r.visits("ann", 1024, 768)
@@ -96,6 +98,7 @@ func TestTheInputIsEditedBeforeItIsAllowed(t *testing.T) {
 // text. Other requests stay pending, and so do requests that arrive after the dialog was
 // opened.
 func TestOneAnswerDecidesIdenticalRequests(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.submits(shell("S", "one", "npm test"))
 	two := r.submits(shell("T", "two", "npm test"))
@@ -125,6 +128,7 @@ func TestOneAnswerDecidesIdenticalRequests(t *testing.T) {
 }
 
 func TestTheCodeWordIsAskedForAndNeededToAllow(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	file := t.TempDir() + "/word"
 	r.NoError(os.WriteFile(file, []byte("open sesame"), 0o600))
@@ -193,6 +197,7 @@ func TestAnExpiryReplacesTheButtonsOfAnOpenDialog(t *testing.T) {
 
 // An answer sets how long a permission is granted.
 func TestAPermissionIsGrantedForAWhile(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	request := r.submits(schemas.Request{
 		SessionID: "S", PendingID: "one", Kind: schemas.KindPermission, Title: "Reach the network", ActionType: schemas.ActionOther,

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"sync"
@@ -21,59 +22,78 @@ type page struct {
 	tab context.Context
 }
 
-// browser returns the path of an installed browser. Without a browser the test is
-// skipped, or fails if CI=true.
-func browser(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("no browser is installed: install chromium")
-	}
-	t.Skip("no browser is installed, so nothing of the page is tested: install chromium")
-	return ""
-}
-
-// chromium is the browser that these tests share. It starts with the first test that
-// needs it; TestMain ends it.
-var chromium struct {
+// browser is a browser program that tests share. It starts with the first test that needs it;
+// TestMain ends it.
+type browser struct {
+	names []string // of its program, in order of preference
 	start sync.Once
 	err   error
 	ctx   context.Context
 	close func()
 }
 
+// The tests run in the headless shell, which takes a third of the CPU time of a whole browser.
+// Only a whole browser can show notifications.
+var (
+	headless = &browser{names: append([]string{"chromium-headless-shell", "chrome-headless-shell"}, whole.names...)}
+	whole    = &browser{names: []string{"chromium", "chromium-browser", "google-chrome", "chrome"}}
+)
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // the tests wait for pages and deadlines more than they use a CPU
 	code := m.Run()
-	if chromium.close != nil {
-		chromium.close()
+	for _, b := range []*browser{headless, whole} {
+		if b.close != nil {
+			b.close()
+		}
 	}
 	os.Exit(code)
 }
 
-// shared starts the browser if it does not run yet, and returns its context.
-func shared(t *testing.T) context.Context {
+// program returns the path of the installed browser. Without one the test is skipped, or
+// fails if CI=true.
+func (b *browser) program(t *testing.T) string {
 	t.Helper()
-	path := browser(t)
-	chromium.start.Do(func() {
+	for _, name := range b.names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	without := "no browser is installed, so this test of the page cannot run: install " + b.names[0]
+	if os.Getenv("CI") == "true" {
+		t.Fatal(without)
+	}
+	t.Skip(without)
+	return ""
+}
+
+// running starts the browser if it does not run yet, and returns its context.
+func (b *browser) running(t *testing.T) context.Context {
+	t.Helper()
+	path := b.program(t)
+	b.start.Do(func() {
 		alloc, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 			chromedp.ExecPath(path), chromedp.NoSandbox, // a sandbox does not work for root; the browser visits only the tests' pages
 			chromedp.WSURLReadTimeout(time.Minute))...)
 		ctx, cancel := chromedp.NewContext(alloc)
-		chromium.ctx, chromium.close = ctx, func() { cancel(); end() }
-		chromium.err = chromedp.Do(ctx)
+		b.ctx, b.close = ctx, func() { cancel(); end() }
+		b.err = chromedp.Do(ctx)
 	})
-	require.NoError(t, chromium.err, "start the browser")
-	return chromium.ctx
+	require.NoError(t, b.err, "start the browser")
+	return b.ctx
 }
 
 // visits opens a login link in a window of this size with its own cookies.
 func (r *rig) visits(user string, width, height int64) *page {
 	r.t.Helper()
-	tab, cancel := chromedp.NewContext(shared(r.t), chromedp.WithNewBrowserContext())
+	return r.visitsIn(headless, user, width, height)
+}
+
+// visitsIn is visits in the given browser.
+func (r *rig) visitsIn(b *browser, user string, width, height int64) *page {
+	r.t.Helper()
+	tab, cancel := chromedp.NewContext(b.running(r.t), chromedp.WithNewBrowserContext())
 	r.t.Cleanup(cancel)
 	context.AfterFunc(r.ctx, cancel)
 	p := &page{r, tab}

@@ -19,12 +19,12 @@ import (
 const (
 	maxClients     = 64
 	maxSessions    = 256
-	maxBacklog     = 256 // queued messages, not counting the pending requests that a subscription sends
-	maxCalls       = 16  // concurrent calls to nod
+	maxBacklog     = 256 // the longest queue of messages; the pending requests that a subscription sends do not count
+	maxCalls       = 16  // the largest number of concurrent calls to nod
 	messagesAtOnce = 200
-	messagesEach   = 100                                 // messages per second
-	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // bytes
-	pageBytes      = 4 << 20                             // payload bytes in one page of a list
+	messagesEach   = 100                                 // the largest number of messages per second
+	maxMessage     = schemas.MaxAnswerBytes + (64 << 10) // the longest message, in bytes
+	pageBytes      = 4 << 20                             // the longest page of a list, in bytes of payload
 	writeWithin    = 30 * time.Second
 	callWithin     = 15 * time.Second
 	checkEvery     = 15 * time.Second
@@ -40,7 +40,7 @@ const loggedOut = "you have logged out"
 type outgoing struct {
 	id, typ, action string
 	payload         any
-	live            bool // counts towards maxBacklog
+	live            bool // the message counts towards maxBacklog
 }
 
 // client is one WebSocket connection of one user.
@@ -56,7 +56,7 @@ type client struct {
 	// The hub's lock guards these fields.
 	inbox    bool
 	sessions map[string]bool
-	sent     map[string]string // for each pending request, by its key: the version that was last sent
+	sent     map[string]string // the version of each pending request that was last sent, by the request's key
 
 	mu     sync.Mutex
 	queue  []outgoing
@@ -89,7 +89,7 @@ func (s *Server) gateway(w http.ResponseWriter, r *http.Request) {
 	var err error
 	// The handler protect has already checked the origin; Accept checks it again.
 	if c.conn, err = websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: s.addr.Origins}); err != nil {
-		return // Accept has replied with the error
+		return // Accept has already replied with the error
 	}
 	c.conn.SetReadLimit(maxMessage)
 	c.run()
@@ -104,7 +104,7 @@ func (c *client) run() {
 	c.read(ctx)
 	c.end(websocket.StatusNormalClosure, "")
 	tasks.Wait()
-	for range cap(c.calls) { // when all slots of c.calls are taken, no call is running any more
+	for range cap(c.calls) { // waits for every running call: each call takes one slot of c.calls until it ends
 		c.calls <- struct{}{}
 	}
 	c.leaveSessions()
@@ -218,11 +218,11 @@ func (c *client) write(ctx context.Context) {
 		m, ok, ended := c.next()
 		switch {
 		case ended != nil:
-			_ = c.conn.Close(ended.Code, ended.Reason) // the client may have gone already
+			_ = c.conn.Close(ended.Code, ended.Reason) // Close fails if the client has gone already
 			return
 		case ok:
 			if c.send(ctx, m) != nil {
-				_ = c.conn.CloseNow() // the connection may be closed already
+				_ = c.conn.CloseNow() // CloseNow fails if the connection is closed already
 				return
 			}
 		default:

@@ -23,7 +23,7 @@ import (
 const (
 	devicesName = "push.json"
 	maxDevices  = 256
-	maxOwn      = 8 // devices per user
+	maxOwn      = 8 // the largest number of devices of one user
 )
 
 // services are the hosts of the browsers' push services. nod sends pushes to no other
@@ -37,9 +37,9 @@ type device struct {
 	Key     string `json:"key"` // nod's public key at the time of the subscription
 	Session token  `json:"session"`
 
-	notified  time.Time // the time of its subscription or last push; a request whose notification was due by then needs no push
-	notBefore time.Time // the earliest time of its next push
-	failures  int       // pushes that failed since the last success
+	notified  time.Time // the time of the device's subscription or last push; a request whose notification was due by then needs no push
+	notBefore time.Time // the earliest time of the device's next push
+	failures  int       // the number of pushes that failed since the last success
 }
 
 // devices stores the subscribed devices in a file. Their delivery state (notified,
@@ -154,7 +154,7 @@ func (d *devices) save(known []device) error {
 	if err != nil {
 		return fmt.Errorf("encode the devices: %w", err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(d.path), ".push-*") // CreateTemp sets mode 0600
+	tmp, err := os.CreateTemp(filepath.Dir(d.path), ".push-*") // CreateTemp makes the file with mode 0600
 	if err != nil {
 		return fmt.Errorf("store the devices that get notifications: %w", err)
 	}

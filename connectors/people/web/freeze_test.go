@@ -16,13 +16,14 @@ import (
 // A freeze takes two clicks. It denies the pending requests and is shown on every page. If no
 // channel on a second device is set up, the page can also thaw.
 func TestFreezeOnThePage(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	request := r.asks("S", "one", `{"to":"production"}`)
 	p := r.visits("ann", 1024, 768)
 	p.sees(row("one"))
 	p.freezeSays("Freeze")
 	p.clicksUntil("Sure? Deny everything")
-	p.does(script("document.querySelector('nod-freeze button').click()")) // too soon after the first click
+	p.does(script("document.querySelector('nod-freeze button').click()")) // this click comes too soon after the first one
 	p.freezeSays("Sure? Deny everything")
 	p.clicksUntil("Thaw")
 	p.Contains(p.text("nod-freeze"), "every agent is frozen by Ann")
@@ -39,6 +40,7 @@ func TestFreezeOnThePage(t *testing.T) {
 
 // A session's page can freeze that session or its agent alone.
 func TestASessionsPageFreezesItsSessionOrAgent(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	mine, other := r.asks("S", "one", `{}`), r.asks("T", "two", `{}`)
 	p := r.visits("ann", 1024, 768)
@@ -73,6 +75,7 @@ func TestASessionsPageFreezesItsSessionOrAgent(t *testing.T) {
 
 // If the settings name a code word, a thaw on the page needs it.
 func TestAThawOnThePageNeedsTheCodeWord(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	file := filepath.Join(r.dir, "word")
 	r.NoError(os.WriteFile(file, []byte("open sesame"), 0o600))

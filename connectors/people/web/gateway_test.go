@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"strings"
@@ -145,7 +146,7 @@ func TestInvalidFramesAreRefused(t *testing.T) {
 	_, err := binary.reads()
 	r.Equal(websocket.StatusUnsupportedData, websocket.CloseStatus(err), err)
 	long := r.opens("bob")
-	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // may fail, because the server closes the connection meanwhile
+	_ = long.conn.Write(r.ctx, websocket.MessageText, []byte(strings.Repeat(" ", 1<<20))) // Write may fail, because the server closes the connection meanwhile
 	_, err = long.reads()
 	r.Error(err)
 }
@@ -183,7 +184,7 @@ func TestAnInputLockHasOneHolder(t *testing.T) {
 	other, _ := bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 	r.Equal("Ann", other.Payload.Holder)
-	bob.gets("session.lock.release", fields{"session_id": "S"}) // must not release Ann's lock
+	bob.gets("session.lock.release", fields{"session_id": "S"}) // this release must not release Ann's lock
 	other, _ = bob.gets("session.lock.acquire", fields{"session_id": "S"})
 	r.False(other.Payload.Granted)
 
@@ -215,6 +216,7 @@ func TestAConnectionHoldsAtMost256Locks(t *testing.T) {
 
 // The gateway gives no lock to a user who may not answer.
 func TestALockNeedsAnApproverOfTheSession(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	owner := connector.NewOwner(r.connect(roles.ID{Role: roles.Owner}), web.Name)
@@ -298,11 +300,11 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	}
 	r.listed(quick, big...)
 	slow.gets("inbox.subscribe", nil)
-	for range 240 { // more than the socket's buffers hold, and just below maxBacklog
+	for range 240 { // more messages than the socket's buffers hold, and just below maxBacklog
 		slow.asksFor("permissions.list", nil)
 	}
 	quick.gets("inbox.subscribe", nil)
-	const n = 60 // these can be sent within 30 s; after that, a client that does not read is cut off without a reason
+	const n = 60 // this many requests can be sent within 30 s; after that, a client that does not read is cut off without a reason
 	poured := r.pours(n, `{}`)
 	told := map[string]bool{}
 	for len(told) < len(big)+n {
@@ -321,14 +323,17 @@ func TestAClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	r.Contains(closed.Reason, "too slow")
 }
 
+var long = flag.Bool("long", false, "run the storm of requests in its long form")
+
 // Clients connect and disconnect under many requests and decisions. Each client is sent each
 // request once as pending, and then once as ended.
 func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	t.Parallel()
-	n, clients := 1000, 20
-	if testing.Short() {
-		n, clients = 200, 8
-		t.Log("-short: fewer requests and clients")
+	n, clients := 200, 8
+	if *long {
+		n, clients = 1000, 20
+	} else {
+		t.Log("200 requests and 8 clients; -long runs 1000 and 20")
 	}
 	r := start(t)
 	session := r.login("ann")
@@ -346,7 +351,7 @@ func TestClientsGetEachRequestOnceUnderLoad(t *testing.T) {
 	all := r.opens("bob")
 	all.gets("inbox.subscribe", nil)
 	answers := make(chan fields, n)
-	for range 4 { // four clients, because the rate limit of one is too low for all answers
+	for range 4 { // four clients, because the rate limit of a single client is too low for all answers
 		s := r.opens("bob")
 		watchers.Go(func() {
 			for a := range answers {

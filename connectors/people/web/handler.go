@@ -18,7 +18,7 @@ const (
 	requestsAtOnce    = 200
 	loginsPerSecond   = 1 // logins with a token that this inbox has not signed, per address
 	loginsAtOnce      = 10
-	maxBody           = 16 << 10 // bytes
+	maxBody           = 16 << 10 // the longest body of a request, in bytes
 )
 
 // policy is the page's Content-Security-Policy: the page loads only its own files,
@@ -33,7 +33,7 @@ var page embed.FS
 
 // handler serves all paths of the inbox.
 func (s *Server) handler() http.Handler {
-	files, _ := fs.Sub(page, "page") // never fails: the folder is embedded
+	files, _ := fs.Sub(page, "page") // Sub never fails, because the folder is embedded
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /icon/{n}", s.icon)
@@ -49,7 +49,7 @@ func (s *Server) handler() http.Handler {
 func (s *Server) protect(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	for _, origin := range s.addr.Origins {
-		_ = cross.AddTrustedOrigin(origin) // never fails: the origins were parsed before
+		_ = cross.AddTrustedOrigin(origin) // AddTrustedOrigin never fails, because the origins were parsed before
 	}
 	guarded := http.MaxBytesHandler(cross.Handler(next), maxBody)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,5 +92,5 @@ func (s *Server) icon(w http.ResponseWriter, r *http.Request) {
 		text, size = "99+", 7
 	}
 	w.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = fmt.Fprintf(w, countIcon, size, text) // the client may have gone
+	_, _ = fmt.Fprintf(w, countIcon, size, text) // Fprintf fails if the client has gone
 }

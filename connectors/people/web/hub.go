@@ -22,7 +22,7 @@ type hub struct {
 	tasks sync.WaitGroup // the connected clients, and the pusher
 
 	mu      sync.Mutex
-	pending map[string]*requestView // by request key
+	pending map[string]*requestView // the pending requests, by request key
 	clients map[*client]bool
 	closed  bool
 }

@@ -136,15 +136,15 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]string{"user_id": p.User, "name": name}) // the client may have gone
+	_ = json.NewEncoder(w).Encode(map[string]string{"user_id": p.User, "name": name}) // Encode fails if the client has gone
 }
 
 // refuse answers with an error in nod's format.
 func refuse(w http.ResponseWriter, status int, e *schemas.Error) {
-	data, _ := schemas.Encode(e) // always encodes
+	data, _ := schemas.Encode(e) // encoding a *schemas.Error cannot fail
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // the client may have gone
+	_, _ = w.Write(data) // Write fails if the client has gone
 }
 
 func refuseErr(w http.ResponseWriter, err error) {

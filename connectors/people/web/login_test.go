@@ -35,6 +35,7 @@ func TestALinkLogsInOnce(t *testing.T) {
 }
 
 func TestARestartEndsNoSessionAndRevivesNoLink(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	session, used, link := r.login("ann"), r.token("ann"), r.token("ann")
 	r.Equal(http.StatusNoContent, r.does("POST", "/login", `{"token":"`+used+`"}`).status)

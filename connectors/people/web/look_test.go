@@ -55,6 +55,7 @@ func (p *page) darkness(dark bool) {
 }
 
 func TestPictures(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.scenes()
 	p := r.visits("ann", 900, 560)
@@ -129,6 +130,7 @@ func (p *page) accessible(what string) {
 }
 
 func TestThePageIsAccessible(t *testing.T) {
+	t.Parallel()
 	source := axe(t)
 	r := start(t)
 	r.scenes()

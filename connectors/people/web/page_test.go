@@ -16,6 +16,7 @@ import (
 )
 
 func TestAllowOnThePage(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	request := r.asks("S", "one", `{"to":"production"}`)
 	p := r.visits("ann", 1024, 768)
@@ -40,6 +41,7 @@ func TestAllowOnThePage(t *testing.T) {
 }
 
 func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	p := r.visits("ann", 1024, 768)
 	request := r.asks("S", "one", `{}`)
@@ -71,6 +73,7 @@ func TestDenyWithAMessageByKeyboardAlone(t *testing.T) {
 }
 
 func TestADecisionMadeElsewhereReplacesTheButtons(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{"to":"production"}`)
 	p := r.visits("ann", 1024, 768)
@@ -86,6 +89,7 @@ func TestADecisionMadeElsewhereReplacesTheButtons(t *testing.T) {
 // For a moment after a change on the page, a click has no effect. Allow is also inactive
 // until the end of the request was in view.
 func TestButtonsAreInertAfterAChange(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	long, err := json.Marshal(map[string]string{"text": strings.Repeat("line\n", 300)})
 	r.NoError(err)
@@ -114,6 +118,7 @@ func TestButtonsAreInertAfterAChange(t *testing.T) {
 }
 
 func TestThePageComesBackAfterARestart(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{}`)
@@ -145,6 +150,7 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 
 // After an outage a session's page shows the current state.
 func TestASessionsPageComesBackAfterARestart(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{"to":"production"}`)
@@ -167,6 +173,7 @@ func TestASessionsPageComesBackAfterARestart(t *testing.T) {
 }
 
 func TestARequestDecidedDuringADisconnectIsNotOffered(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	p := r.visits("ann", 1024, 768)
@@ -183,6 +190,7 @@ func TestARequestDecidedDuringADisconnectIsNotOffered(t *testing.T) {
 }
 
 func TestHostilePayloadsStayText(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	attack := `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>` + "\u202Egnp.exe\u202C\u2066" + `</dialog><h1>fake</h1>`
 	input, err := json.Marshal(map[string]string{"command": attack, "big": strings.Repeat("A", 100_000) + "END", attack: "x"})
@@ -231,6 +239,7 @@ func TestHostilePayloadsStayText(t *testing.T) {
 }
 
 func TestThePageFitsAPhone(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	input, err := json.Marshal(map[string]string{"command": "rm -rf " + strings.Repeat("very-long-directory-name/", 20), "cwd": "/workspace"})
 	r.NoError(err)
@@ -266,6 +275,7 @@ func (p *page) keeps(name string) {
 // inactive until a text is entered. From then on the other answers are inactive, except the
 // denial.
 func TestAQuestionIsAnsweredInOnesOwnWords(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	request := r.submits(schemas.Request{
 		SessionID: "S", PendingID: "one", Kind: schemas.KindQuestion, Title: "Question", ActionType: schemas.ActionOther,

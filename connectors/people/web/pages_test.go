@@ -7,6 +7,7 @@ import (
 )
 
 func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{"to":"production"}`)
 	r.asks("T", "two", `{}`)
@@ -31,6 +32,7 @@ func TestTheHistoryPageSaysWhoWhenAndWhere(t *testing.T) {
 
 // The page shows and answers requests even if very many are pending.
 func TestFiveHundredPending(t *testing.T) {
+	t.Parallel()
 	n := 500
 	if testing.Short() {
 		n = 150

@@ -58,6 +58,7 @@ func (r *rig) proxied(listen httpserve.Listen, keepsHost bool) (*web.Server, *ht
 // The inbox works behind a proxy that passes on WebSockets and the Host header, as
 // docs/phone.md describes. It refuses requests for other hosts.
 func TestBehindAProxy(t *testing.T) {
+	t.Parallel()
 	const public = "https://nod.example.com"
 	here := httpserve.Listen{Addr: "127.0.0.1", PublicURL: public}
 	everywhere := httpserve.Listen{Addr: "0.0.0.0", PublicURL: public, BehindProxy: true}
@@ -92,7 +93,7 @@ func TestBehindAProxy(t *testing.T) {
 			from := http.Header{"Origin": {public}, "Cookie": {cookie.Name + "=" + cookie.Value}}
 			conn, _, err := websocket.Dial(r.ctx, strings.Replace(public, "https", "wss", 1)+"/ws", &websocket.DialOptions{HTTPHeader: from, HTTPClient: client})
 			r.NoError(err)
-			defer func() { _ = conn.CloseNow() }() // fails if the connection is already closed
+			defer func() { _ = conn.CloseNow() }() // CloseNow fails if the connection is already closed
 			s := &socket{r, conn}
 			s.asksFor("inbox.subscribe", nil)
 			r.Equal("response", s.next().Type)

@@ -51,7 +51,7 @@ type pusher struct {
 	wake         chan struct{}
 
 	mu      sync.Mutex
-	pending map[string]pendingRequest // by request key
+	pending map[string]pendingRequest // the pending requests, by request key
 }
 
 // pushKey is the VAPID key pair that identifies nod to push services.
@@ -65,10 +65,11 @@ func newPushKey(s tokenSigner) (pushKey, error) {
 	return pushKeyFrom(h.Sum(nil), s.path)
 }
 
-// pushKeyFrom makes the key pair from its private number. file is the login key's.
+// pushKeyFrom makes the key pair from its private number. file is the path of the login
+// key.
 func pushKeyFrom(number []byte, file string) (pushKey, error) {
 	key, err := ecdh.P256().NewPrivateKey(number)
-	if err != nil { // happens for one login key in 2^32
+	if err != nil { // this happens for one login key in 2^32
 		return pushKey{}, fmt.Errorf("derive the key for push services from the login key: %w: replace %s by a new key; all users then log in again", err, file)
 	}
 	encode := base64.RawURLEncoding.EncodeToString
@@ -234,7 +235,7 @@ func (p *pusher) push(ctx context.Context, d device) (gone bool, err error) {
 		VAPIDPublicKey: p.key.public, VAPIDPrivateKey: p.key.private,
 	})
 	if err != nil {
-		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because anyone who has it can send a push
+		return false, errors.New(strings.ReplaceAll(err.Error(), d.Endpoint, "its address")) // the endpoint is a secret, because any program that has it can send a push
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // the connection is reused only if the body was read

@@ -159,9 +159,10 @@ func (p *page) installs(service *pushService) {
 }
 
 func TestTheInstalledPageNotifies(t *testing.T) {
+	t.Parallel()
 	r, service, dir := start(t), newPushService(t), t.TempDir()
 	g := r.pushes(service, dir)
-	p := g.visits("ann", 390, 844)
+	p := g.visitsIn(whole, "ann", 390, 844)
 	p.sees("document.querySelector('nod-push').hidden") // a page in a tab offers no notifications
 	p.does(script("(async () => { globalThis.manifest = await (await fetch(document.querySelector('link[rel=manifest]').href)).json(); })()"))
 	p.sees("globalThis.manifest?.display === 'standalone'")

@@ -86,7 +86,7 @@ func TestSimultaneousRequestsMakeOnePush(t *testing.T) {
 	d := p.list.all()[0]
 	require.Equal(t, d.notBefore, next)
 	require.Equal(t, pushEvery, d.notBefore.Sub(d.notified))
-	p.list.update(d.Endpoint, func(o *device) { o.notBefore = time.Now() }) // as if a minute had passed
+	p.list.update(d.Endpoint, func(o *device) { o.notBefore = time.Now() }) // the device may get its next push, as if a minute had passed
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 
@@ -114,7 +114,7 @@ func TestPushesWaitWhileAClientHoldsTheLock(t *testing.T) {
 	require.NoError(t, p.add(two.Subscription, two.Session))
 	<-p.wake // the signal that add has sent; the new device, too, is notified after the delay
 	require.Equal(t, next, p.round(t.Context()))
-	p.pending["S.one"] = pendingRequest{at: time.Now()} // as if the delay had passed
+	p.pending["S.one"] = pendingRequest{at: time.Now()} // the request's delay is over
 	p.round(t.Context())
 	require.EqualValues(t, 2, s.posts.Load())
 }
@@ -127,7 +127,7 @@ func TestAPushThatFailsIsTriedAgainLaterEachTime(t *testing.T) {
 	var last time.Duration
 	for _, status := range []int{0, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusForbidden} {
 		s.status = status
-		p.list.update("https://fcm.googleapis.com/one", func(o *device) { o.notBefore = time.Time{} }) // it is time
+		p.list.update("https://fcm.googleapis.com/one", func(o *device) { o.notBefore = time.Time{} }) // the next push is due
 		before := time.Now()
 		p.round(t.Context())
 		d := p.list.all()[0]
@@ -176,7 +176,7 @@ func TestADeviceThatIsGoneIsRemoved(t *testing.T) {
 	}
 }
 
-// The log does not say that a device is tried again if it is to be removed.
+// If a device is to be removed, the log does not say that nod tries it again.
 func TestADeviceThatCannotBeForgotten(t *testing.T) {
 	t.Parallel()
 	p := aPusher(t, &service{status: http.StatusGone})

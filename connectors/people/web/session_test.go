@@ -27,6 +27,7 @@ func (p *page) inline(id, class string) {
 }
 
 func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{"to":"staging"}`)
 	r.asks("T", "other", `{}`)
@@ -56,14 +57,14 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	r.NoError(err)
 	r.Equal("not on Fridays", d.Message)
 
-	r.asks("S", "four", `{}`) // arrives while the page is open, and is decided on another channel
+	r.asks("S", "four", `{}`) // this request arrives while the page is open, and is decided on another channel
 	p.sees(card("four") + "?.querySelector('.actions button')")
 	r.terminal("bob", "S", "four", "reject_once")
 	p.sees(card("four") + ".querySelector('.outcome')?.innerText.match(/Denied · Bob · .* · terminal/)")
 	p.sees("!" + card("four") + ".querySelector('.actions button')")
 	p.True(value[bool](p, "!"+card("other")))
 
-	_, err = r.asker.Submit(r.ctx, shell("S", "ruled", "ls -l")) // decided by a rule
+	_, err = r.asker.Submit(r.ctx, shell("S", "ruled", "ls -l")) // a rule decides this request
 	r.NoError(err)
 	p.sees(card("ruled") + "?.innerText.includes('the built-in rules')")
 	p.Equal(int64(5), value[int64](p, "document.querySelectorAll('nod-session .timeline > li').length"), "each once")
@@ -72,6 +73,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 // A card that appears or changes moves the cards below it, so no button on the session's
 // page works for a moment.
 func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	r.asks("S", "two", `{"to":"production"}`)
@@ -93,6 +95,7 @@ func TestInlineButtonsAreInertWhileCardsMove(t *testing.T) {
 
 // A user has a session's input lock only while using that session's page.
 func TestActingOnASessionsPageTakesItsInputLock(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	r.asks("S", "one", `{}`)
 	bob := r.opens("bob")

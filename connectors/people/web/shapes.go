@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/connectors/people/payload"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -35,7 +36,7 @@ const (
 const (
 	notifyRequested = "session.permission.requested"
 	notifyResolved  = "session.permission.resolved"
-	notifyDecided   = "session.permission.decided" // decided without a person; only for subscribers of the session
+	notifyDecided   = "session.permission.decided" // a request was decided without a person; sent only to subscribers of its session
 	notifyTime      = "server.time"
 )
 
@@ -66,9 +67,10 @@ type requestView struct {
 	Risk       schemas.Risk `json:"risk"`
 	Digest     string       `json:"digest"`
 	Deadline   time.Time    `json:"deadline"`
-	ServerTime time.Time    `json:"server_time"` // when this was sent; broker time, like Deadline
+	ServerTime time.Time    `json:"server_time"` // when this view was sent, in broker time like Deadline
 	Summary    string       `json:"summary"`
 	Parts      []part       `json:"parts"`
+	Exact      []part       `json:"exact"` // the input as the agent sent it
 	// Remember describes the rules that a lasting answer can store. The answer's field
 	// reach is the index of the chosen rule in this list.
 	Remember []string `json:"remember"`
@@ -86,8 +88,8 @@ type requestView struct {
 	// only in ids, deadlines and numbers of calls.
 	Same string `json:"same"`
 
-	sortKey string // sorts by creation time, then by key
-	version string // changes when something changes that the page shows
+	sortKey string // orders requests by creation time, then by key
+	version string // a text that changes when something changes that the page shows
 }
 
 // option is one possible answer. Label describes its effect in nod's words; Called is the
@@ -100,12 +102,54 @@ type option struct {
 	Called     string `json:"called"`
 }
 
-// part is a people.Part in JSON.
+// part is a people.Part in JSON. Spans holds the styles of each line, or of a caption's label;
+// a span is one piece of a line, and a line without styles is one span.
 type part struct {
-	Label string   `json:"label"`
-	Field bool     `json:"field,omitempty"`
-	Quote bool     `json:"quote,omitempty"`
-	Lines []string `json:"lines"`
+	Label   string   `json:"label"`
+	Field   bool     `json:"field,omitempty"`
+	Quote   bool     `json:"quote,omitempty"`
+	Caption bool     `json:"caption,omitempty"`
+	Group   string   `json:"group"` // "essential", "about" or "rest"
+	Lines   []string `json:"lines"`
+	Spans   [][]span `json:"spans,omitempty"`
+}
+
+// span is a piece of a line with one style: see payload.Style.
+type span struct {
+	Text  string        `json:"text"`
+	Style payload.Style `json:"style,omitempty"`
+}
+
+var groupNames = map[people.Group]string{people.Essential: "essential", people.About: "about", people.Rest: "rest"}
+
+func partsIn(all []people.Part) []part {
+	out := make([]part, len(all))
+	for i, p := range all {
+		out[i] = part{p.Label, p.Field, p.Quote, p.Caption, groupNames[p.Group], append([]string{}, p.Lines...), nil}
+		lines := p.Lines
+		if p.Caption {
+			lines = []string{p.Label}
+		}
+		for n := range p.Spans {
+			out[i].Spans = append(out[i].Spans, spansOf(lines[n], p.Spans[n]))
+		}
+	}
+	return out
+}
+
+// spansOf splits a line into its pieces.
+func spansOf(line string, styles []payload.Span) []span {
+	all, at := []span{}, 0
+	for _, s := range append(styles[:len(styles):len(styles)], payload.Span{From: len(line), To: len(line)}) {
+		if at < s.From {
+			all = append(all, span{Text: line[at:s.From]})
+		}
+		if s.From < s.To {
+			all = append(all, span{line[s.From:s.To], s.Style})
+		}
+		at = s.To
+	}
+	return all
 }
 
 // summaryWidth is the maximum width of a summary, in columns.
@@ -117,20 +161,19 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 		PendingID: p.PendingID, SessionID: p.SessionID, TaskID: r.TaskID, ToolCallID: r.ToolCallID, Title: r.Title,
 		Options: optionsOf(r), ActionType: r.ActionType, ActionDetails: r.ActionDetails, CreatedAt: r.CreatedAt,
 		Kind: r.Kind, ToolName: r.ToolName, Agent: p.Agent, Risk: p.Risk, Digest: p.Digest, Deadline: p.Deadline,
-		Summary: people.Summary(p, summaryWidth), Parts: []part{}, Remember: []string{}, Takes: []string{}, CodeWord: p.HasCondition(schemas.ConditionCodeWord),
+		Summary: people.Summary(p, summaryWidth), Remember: []string{}, Takes: []string{}, CodeWord: p.HasCondition(schemas.ConditionCodeWord),
 		Waiters: p.Waiters, Waiting: p.Waiting, Times: people.Times(p),
 		sortKey: fmt.Sprintf("%020d.%s", r.CreatedAt.UnixNano(), p.Key()),
 	}
-	for _, pt := range people.Parts(p, now) {
-		q.Parts = append(q.Parts, part{pt.Label, pt.Field, pt.Quote, append([]string{}, pt.Lines...)})
-	}
+	parts := people.Parts(p, now)
+	q.Parts, q.Exact = partsIn(parts), partsIn(people.Exact(p))
 	for i := range p.Remember {
 		q.Remember = append(q.Remember, people.Line(p.Remember[i].String()))
 	}
 	for _, t := range p.Conditions {
 		q.Takes = append(q.Takes, people.Line(t))
 	}
-	q.Same = q.same()
+	q.Same = q.same(parts)
 	q.version = fmt.Sprint(q.Same, q.Waiters, q.Waiting, q.Deadline.UnixNano(), p.Detached)
 	return q
 }
@@ -141,14 +184,14 @@ var ownParts = []string{"Request", "Session", "Calls", "Expires"}
 
 // same returns a hash of the agent, the options, the displayed parts except ownParts, and
 // the action details as the agent sent them.
-func (q *requestView) same() string {
-	var rest []part
-	for _, p := range q.Parts {
+func (q *requestView) same(parts []people.Part) string {
+	var rest []people.Part
+	for _, p := range parts {
 		if p.Field || p.Quote || !slices.Contains(ownParts, p.Label) {
 			rest = append(rest, p)
 		}
 	}
-	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // never fails: ActionDetails was decoded, so it is valid JSON
+	data, _ := schemas.Encode([]any{q.Agent, q.Options, rest, q.ActionDetails}) // Encode never fails: ActionDetails was decoded, so it is valid JSON
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
@@ -186,7 +229,7 @@ type resolvedNotice struct {
 // listReply answers permissions.list.
 type listReply struct {
 	Permissions []requestView `json:"permissions"`
-	Next        string        `json:"next,omitempty"` // pass it as "after" to get the next page
+	Next        string        `json:"next,omitempty"` // a client gets the next page by sending this as "after"
 	ServerTime  time.Time     `json:"server_time"`
 }
 
@@ -282,7 +325,7 @@ type grantView struct {
 	Until    string `json:"until"`
 	Question string `json:"question,omitempty"`
 	Message  string `json:"message,omitempty"`
-	Undo     string `json:"undo,omitempty"` // the verb for ending it: "revoke" or "forget"
+	Undo     string `json:"undo,omitempty"` // the verb for ending the standing answer: "revoke" or "forget"
 }
 
 // grantsReply answers grants.list.

@@ -44,7 +44,7 @@ type token struct {
 // tokenSigner signs tokens with a key from a file, so sessions stay valid across
 // restarts. A process that can read the key can make login links.
 type tokenSigner struct {
-	dir  string // holds the inbox's URL, and the key unless another file was named
+	dir  string // the directory of the inbox's URL, and of the key unless another file was named
 	path string // the key's file
 	key  []byte
 }
@@ -69,7 +69,7 @@ func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 		return s, err
 	}
 	key := make([]byte, keyBytes)
-	_, _ = rand.Read(key) // never fails
+	_, _ = rand.Read(key) // Read never fails
 	tmp, err := os.CreateTemp(s.dir, ".key-*")
 	if err != nil {
 		return s, fmt.Errorf("make the web inbox's key: %w", err)
@@ -132,7 +132,7 @@ func (s tokenSigner) loginLink(url, user string, now time.Time) string {
 
 func (s tokenSigner) sign(u tokenUse, user string, now time.Time, lasts time.Duration) string {
 	p := token{Use: u, User: user, ID: rand.Text(), Made: now, Ends: now.Add(lasts)}
-	plain, _ := json.Marshal(p) // strings and times always encode
+	plain, _ := json.Marshal(p) // encoding strings and times cannot fail
 	return base64.RawURLEncoding.EncodeToString(plain) + "." + base64.RawURLEncoding.EncodeToString(s.mac(plain))
 }
 

@@ -54,7 +54,7 @@ func started(t *testing.T, c *exec.Cmd, pattern string) string {
 	c.Stderr = &errs
 	require.NoError(t, c.Start())
 	t.Cleanup(func() {
-		_ = c.Process.Signal(syscall.SIGTERM) // the process may have ended
+		_ = c.Process.Signal(syscall.SIGTERM) // Signal fails if the process has ended
 		_ = c.Wait()
 		if t.Failed() {
 			t.Logf("%s said: %s", c, &errs)

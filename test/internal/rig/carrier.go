@@ -12,7 +12,7 @@ import (
 // Ledger counts the received prompts of each version of each record.
 type Ledger struct {
 	mu    sync.Mutex
-	heard map[string]int // <key>@<revision>
+	heard map[string]int // the number of prompts, by <key>@<revision>
 }
 
 func (l *Ledger) add(p schemas.Prompt) {

@@ -19,7 +19,7 @@ func (e *Env) Nod(args ...string) Ran {
 	e.T.Helper()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(e.Ctx, Binary, args...)
-	cmd.Env = append(os.Environ(), "NOD_DATA="+e.Dir, "NOD_URL=", "NOD_CREDS=")
+	cmd.Env = append(os.Environ(), "NOD_DATA="+e.Dir, "NOD_URL=", "NOD_CREDS=", "TZ=UTC")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	var exit *exec.ExitError

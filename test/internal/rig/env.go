@@ -34,13 +34,13 @@ type Env struct {
 	Dir     string
 	Keys    *roles.Keys
 	Server  *bus.Server
-	mu      sync.Mutex // guards conns: several goroutines of a test may call Conn
+	mu      sync.Mutex // guards conns, because several goroutines of a test may call Conn
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*Agent
 	Store   *bus.Store // the stores, opened with an engine's key
 	Raw     jetstream.JetStream
 	Engines []*Node
-	Wires   []func() // called before the server closes, to close proxies, workers and connections
+	Wires   []func() // functions that close proxies, workers and connections before the server closes
 }
 
 // Node is one running engine.
@@ -57,7 +57,7 @@ type Setup struct {
 	Engine   engine.Options
 	sync     time.Duration
 	Engines  int
-	Port     int // of the server; set it if a later server must have the same port
+	Port     int // the server's port; set it if a later server must have the same port
 }
 
 // Start starts a whole nod, which ends with the test.
@@ -79,7 +79,8 @@ func Start(t *testing.T, change ...func(*Setup)) *Env {
 	return e
 }
 
-// Up starts the server and its engines, and applies the settings.
+// Up starts the server and its engines. The first engine applies the settings before the others
+// start, so that these read them at their start and do not lag behind.
 func (e *Env) Up(s Setup) {
 	e.T.Helper()
 	users, err := e.Keys.Users()
@@ -90,12 +91,12 @@ func (e *Env) Up(s Setup) {
 	e.conns = map[roles.ID]*bus.Conn{}
 	e.Store, err = bus.OpenStore(e.Ctx, e.Conn(roles.ID{Role: roles.EngineStore}), 1)
 	e.NoError(err)
-	for range s.Engines {
+	for i := range s.Engines {
 		e.Engine(s.Engine)
-	}
-	if s.Engines > 0 && s.Settings != "" {
-		_, err := e.Engines[0].ApplySettings(e.Ctx, Apart(s.Settings), "test")
-		e.NoError(err)
+		if i == 0 && s.Settings != "" {
+			_, err := e.Engines[0].ApplySettings(e.Ctx, Apart(s.Settings), "test")
+			e.NoError(err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package rig
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -36,7 +40,7 @@ func NewMachine(t *testing.T) *Machine {
 // Command returns a nod command with the machine's environment, without starting it.
 func (m *Machine) Command(args ...string) *exec.Cmd {
 	c := exec.Command(m.Nod, args...)
-	c.Env = append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=")
+	c.Env = append(os.Environ(), "NOD_DATA="+m.Dir, "NOD_URL=", "NOD_CREDS=", "TZ=UTC")
 	return c
 }
 
@@ -57,16 +61,20 @@ func (m *Machine) StartNod(args ...string) {
 
 // Kill kills nod up, so that it cannot shut down in order.
 func (m *Machine) Kill() {
-	_ = m.Up.Process.Kill() // the process may have ended
+	_ = m.Up.Process.Kill() // Kill fails if the process has ended
 	_ = m.Up.Wait()
 }
 
-// Run runs a nod command, and returns its output and exit code.
+// Run runs a nod command, and returns its output and exit code. After two minutes it kills the
+// command, so that a test fails, and does not hang, if the command waits for an answer.
 func (m *Machine) Run(args ...string) (stdout, stderr string, code int) {
 	c := m.Command(args...)
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
-	err := c.Run()
+	require.NoError(m.T, c.Start())
+	late := time.AfterFunc(4*Patience, func() { _ = c.Process.Kill() }) // the command may have just ended
+	defer late.Stop()
+	err := c.Wait()
 	if _, ok := err.(*exec.ExitError); err != nil && !ok {
 		require.NoError(m.T, err)
 	}
@@ -78,25 +86,41 @@ func Ask(session, id string) []string {
 	return []string{"ask", "--session", session, "--id", id, "--tool", "Frobnicate", "--input", `{"n":1}`, "--json"}
 }
 
-// Pending waits for a session's pending request, and returns its id.
+// Soon polls the running nod, as its terminal, until the condition holds. Such a poll costs far
+// less CPU than one that starts a nod command.
+func (m *Machine) Soon(holds func(ctx context.Context, d *connector.Desk) bool) {
+	m.T.Helper()
+	conn, err := bus.Join(m.T.Context(), bus.Place{DataDir: m.Dir}, roles.ConnectorID(schemas.ConnectorTerminal), Quiet())
+	require.NoError(m.T, err)
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(m.T.Context(), time.Minute)
+	defer cancel()
+	desk := connector.NewDesk(conn, schemas.ConnectorTerminal)
+	require.Eventually(m.T, func() bool { return holds(ctx, desk) }, time.Minute, Tick)
+}
+
+// Pending waits for a pending request of a session, or of any session if session is empty, and
+// returns its id.
 func (m *Machine) Pending(session string) (id string) {
-	require.Eventually(m.T, func() bool {
-		stdout, _, _ := m.Run("pending", "--json")
-		var all []struct {
-			SessionID string `json:"session_id"`
-			PendingID string `json:"pending_id"`
-		}
-		if json.Unmarshal([]byte(stdout), &all) != nil {
+	m.T.Helper()
+	m.Soon(func(ctx context.Context, d *connector.Desk) bool {
+		all, err := d.Pending(ctx, schemas.Query{SessionID: session})
+		if err != nil || len(all) == 0 {
 			return false
 		}
-		for _, p := range all {
-			if p.SessionID == session {
-				id = p.PendingID
-			}
-		}
-		return id != ""
-	}, time.Minute, 50*time.Millisecond)
+		id = all[len(all)-1].PendingID
+		return true
+	})
 	return id
+}
+
+// Shown waits until the prompt of a request meets a condition.
+func (m *Machine) Shown(id string, holds func(schemas.Prompt) bool) {
+	m.T.Helper()
+	m.Soon(func(ctx context.Context, d *connector.Desk) bool {
+		p, _, err := d.Find(ctx, "", id)
+		return err == nil && holds(p)
+	})
 }
 
 // Asked runs nod ask without waiting for the decision, and returns the receipt. The request

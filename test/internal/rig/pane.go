@@ -40,7 +40,7 @@ func (m *Machine) NewPane(t *testing.T, width, height int, command string) *Pane
 	}, width, height}
 	p.does("new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height), command)
 	t.Cleanup(func() {
-		_ = p.tmux("kill-server").Run() // the server of the terminal may have ended
+		_ = p.tmux("kill-server").Run() // kill-server fails if the terminal's server has ended
 		_ = os.RemoveAll(dir)
 	})
 	return p

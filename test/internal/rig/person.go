@@ -38,7 +38,7 @@ func (p *Person) AnswerTo(q *Question, option string) schemas.Answer {
 	}
 }
 
-// SaysOf is Says for an answer to a prompt that counted this many calls.
+// SaysOf does what Says does, for an answer to a prompt that counted this many calls.
 func (p *Person) SaysOf(q *Question, option string, calls int) (schemas.Decision, error) {
 	a := p.AnswerTo(q, option)
 	a.Waiters = calls

@@ -16,7 +16,7 @@ func FreePorts(t *testing.T, n int) (ports []int) {
 		require.NoError(t, t.Context().Err(), "no port is free")
 		port := 20_000 + rand.N(12_000)
 		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
-			defer l.Close() // kept until the end, so that no port is found twice
+			defer l.Close() // closed only at the end, so that no port is found twice
 			ports = append(ports, port)
 		}
 	}

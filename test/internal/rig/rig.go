@@ -16,6 +16,9 @@ import (
 // Binary is the path of the nod program that MainWithNod built.
 var Binary string
 
+// Long is set by the flag -long: the storms run in their long form, as in .ci/run.
+var Long = flag.Bool("long", false, "run the storms in their long form")
+
 // Main runs a package's tests, up to eight parallel ones at a time.
 func Main(m *testing.M) {
 	flag.Parse()
@@ -23,9 +26,10 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// MainWithNod is Main for tests that run nod as a process. It builds nod with go run, whose
-// -exec cp copies the program instead of running it: unlike go build, go run keeps the linked
-// program in the build cache, so that only the first package waits for the linker.
+// MainWithNod does what Main does, for tests that run nod as a process. It builds nod with
+// go run, whose -exec cp copies the program instead of running it: unlike go build, go run
+// keeps the linked program in the build cache, so that only the first package waits for the
+// linker.
 func MainWithNod(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", "8")

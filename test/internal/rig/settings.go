@@ -24,7 +24,7 @@ func Apart(settings string) []byte {
 	var all map[string]json.RawMessage
 	permissions := map[string]json.RawMessage{"join_identical": []byte("false"), "remember_denials_seconds": []byte("0"), "open_prompts": []byte("0")}
 	if json.Unmarshal([]byte(settings), &all) != nil || all["permissions"] != nil && json.Unmarshal(all["permissions"], &permissions) != nil {
-		return []byte(settings) // not valid: the engine refuses these settings
+		return []byte(settings) // these settings are not valid, and the engine refuses them
 	}
 	all["permissions"], _ = schemas.Encode(permissions) // decoded values can be encoded
 	data, _ := schemas.Encode(all)

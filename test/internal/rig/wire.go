@@ -19,9 +19,9 @@ type Wire struct {
 	mu     sync.Mutex
 	free   *sync.Cond
 	held   bool
-	marker []byte   // once the client has sent this, the server's messages are held back
-	lost   [][]byte // the client's messages with one of these in the subject are lost
-	once   bool     // only the next message is lost
+	marker []byte   // once the client has sent these bytes, the server's messages are held back
+	lost   [][]byte // the client's messages whose subject contains one of these texts are lost
+	once   bool     // only the next such message is lost
 	heard  chan struct{}
 	conns  []net.Conn
 }

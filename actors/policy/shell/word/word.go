@@ -18,6 +18,9 @@ type Word struct {
 	Lead  bool // starts with a wildcard, so the shell may expand it to a flag
 	Bare  bool // written without quotes, backslashes or expansions
 	Tilde bool // starts with ~, the home directory
+	// Expands is true if the shell replaces a part of the word by a number that nod does not
+	// know. Text then has 0 in its place.
+	Expands bool
 }
 
 // Read decodes w, which is a word of the line src. If the word's value cannot be known, Read
@@ -107,6 +110,9 @@ func (dec *decoder) part(part syntax.WordPart, first, last bool) string {
 		if p.Dollar {
 			return "$'…' hides its value"
 		}
+		if strings.HasSuffix(p.Value, `\`) || strings.Contains(p.Value, `\\`) {
+			return "fish reads a backslash before a quote or a backslash differently"
+		}
 		dec.text.WriteString(p.Value)
 		return ""
 	case *syntax.DblQuoted:
@@ -141,8 +147,13 @@ func (dec *decoder) param(p *syntax.ParamExp) string {
 		return "a variable may hold anything"
 	}
 	dec.text.WriteByte('0')
+	dec.out.Expands = true
 	return ""
 }
+
+// fishEscapes are the letters and digits that stand for other characters after a backslash in
+// fish, as in \x2e. Bash and Zsh only remove the backslash.
+const fishEscapes = "abcefnrtuvxUX01234567"
 
 // unquoted decodes text outside quotes, where a backslash makes the next character literal.
 func (dec *decoder) unquoted(s string, first, last bool) string {
@@ -154,6 +165,9 @@ func (dec *decoder) unquoted(s string, first, last bool) string {
 			i++
 			if i == len(s) {
 				return "ends in a backslash"
+			}
+			if strings.IndexByte(fishEscapes, s[i]) >= 0 {
+				return "fish takes a backslash and a letter for another character"
 			}
 			if s[i] != '\n' {
 				dec.text.WriteByte(s[i])

@@ -16,7 +16,7 @@ import (
 // config edits a config.toml line by line, because TOML libraries drop the comments
 // when they write a file.
 type config struct {
-	lines  []string // each with its line break
+	lines  []string // the lines of the file, each with its line break
 	state  State
 	before string
 }
@@ -73,8 +73,8 @@ func (f *config) distrust(path string, h hook.Installed) {
 	}
 }
 
-// table finds a hook's table: from is the number of its first line, and to the number
-// of the line after its last.
+// table finds a hook's table: from is the number of the table's first line, and to the
+// number of the first line after the table.
 func (f *config) table(path string, h hook.Installed) (from, to int, found bool) {
 	from = slices.IndexFunc(f.lines, func(line string) bool {
 		key, ok := stateKey(line)

@@ -28,7 +28,7 @@ func throughBus(ctx context.Context, o Options) []Finding {
 	found, settings, open := rights(ctx, o)
 	if settings != nil {
 		found = append(found, approvers(settings)...)
-		if o.Place.URL == "" { // only the machine of nod has the channels' secrets
+		if o.Place.URL == "" { // only the machine on which nod runs has the secrets of the channels
 			found = append(found, channels(ctx, o, settings)...)
 		}
 	}

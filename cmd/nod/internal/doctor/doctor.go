@@ -20,7 +20,7 @@ type Level string
 // The levels, from best to worst.
 const (
 	OK    Level = "ok"
-	Note  Level = "note"  // worth knowing; nod works
+	Note  Level = "note"  // a fact worth knowing; nod works
 	Wrong Level = "wrong" // something does not work, or is not safe
 )
 
@@ -34,7 +34,7 @@ type Finding struct {
 
 // Options configure Examine.
 type Options struct {
-	Place   bus.Place // with defaults filled in
+	Place   bus.Place // the bus to check, with defaults filled in
 	DataDir string    // the place's data directory, as an absolute path
 	Version string    // this nod's version
 	Log     *slog.Logger

@@ -27,7 +27,7 @@ func files(dataDir string) []Finding {
 	}
 	var found []Finding
 	for _, pattern := range private {
-		paths, _ := filepath.Glob(filepath.Join(escapeGlob(dataDir), pattern)) // the patterns are valid
+		paths, _ := filepath.Glob(filepath.Join(escapeGlob(dataDir), pattern)) // Glob fails only for an invalid pattern, and these are valid
 		for _, path := range paths {
 			if f, exposed := exposed(check, path); exposed {
 				found = append(found, f)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/internal/testprogram"
 )
 
 // home is a temporary home directory and PATH, into which a test puts agent programs.
@@ -38,7 +39,7 @@ func newHome(t *testing.T) *home {
 // program puts a program with this output into PATH.
 func (h *home) program(name, says string) string {
 	path := filepath.Join(h.bin, name)
-	require.NoError(h, os.WriteFile(path, []byte("#!/bin/sh\necho '"+says+"'\n"), 0o755))
+	testprogram.Write(h, path, "#!/bin/sh\necho '"+says+"'\n")
 	return path
 }
 

@@ -30,7 +30,7 @@ func Trusts(host hook.Host, path string) (bool, error) {
 	}
 	own, err := hook.Inspect(host, hook.InstallOptions{})
 	if own.Path == "" {
-		return false, err // if own.Path is set, err is only about the file's content, and ignored
+		return false, err // if own.Path is set, err is only about the file's content, and is ignored
 	}
 	if real, err := filepath.EvalSymlinks(path); own.Path == path || err == nil && own.Path == real {
 		return true, nil
@@ -111,7 +111,7 @@ func copilot(config string) (trusted []string, err error) {
 	}
 	var says struct {
 		Now    []string `json:"trustedFolders"`
-		Before []string `json:"trusted_folders"` // its name in older versions
+		Before []string `json:"trusted_folders"` // the field's name in older versions
 	}
 	if err == nil {
 		data, err = hujson.Standardize(data)

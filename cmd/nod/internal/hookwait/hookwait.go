@@ -51,7 +51,7 @@ func Hold(dataDir, sessionID, pendingID string) (over func(), err error) {
 		return nil, fmt.Errorf("record that a hook waits: %w", err)
 	}
 	return func() {
-		_ = os.Remove(final) // before the unlock, or a sweep would take this hook for dead
+		_ = os.Remove(final) // remove the file before the unlock, or a sweep would take this hook for dead
 		_ = lock.Close()
 	}, nil
 }
@@ -76,7 +76,7 @@ func Sweep(dataDir string, report func(sessionID, pendingID string) error) error
 }
 
 func sweep(path string, report func(sessionID, pendingID string) error) error {
-	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // without O_CREATE: a removed file stays removed
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR)) // opens without O_CREATE, so that a removed file stays removed
 	held, err := lock.TryLock()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !held {
 		return nil

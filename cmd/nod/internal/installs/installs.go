@@ -18,7 +18,7 @@ import (
 
 // Install is one settings file with nod's hook in it.
 type Install struct {
-	Agent string    `json:"agent"` // as in `nod hook NAME`
+	Agent string    `json:"agent"` // the agent's name, as in `nod hook NAME`
 	Path  string    `json:"path"`
 	At    time.Time `json:"at"` // the last change of the hook
 	// Created is true if nod made the file.

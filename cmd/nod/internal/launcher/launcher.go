@@ -73,7 +73,7 @@ func Ensure(dataDir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the data directory: %w", err)
 	}
-	was, _ := os.Readlink(path) // "" if there is no launcher
+	was, _ := os.Readlink(path) // the link's target; "" if there is no launcher
 	self, err := os.Executable()
 	leads := err == nil && same(path, self)
 	if program == path || program == was || leads && program == self {
@@ -145,6 +145,6 @@ func Remove(dataDir string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the launcher: %w", err)
 	}
-	_ = os.Remove(filepath.Dir(path)) // fails if the folder has other files
+	_ = os.Remove(filepath.Dir(path)) // Remove fails if the folder has other files
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
+	"github.com/nodbus/nod/internal/testprogram"
 )
 
 // asProcess is an environment variable that makes this test binary a nod that makes or
@@ -35,10 +36,7 @@ func TestMain(m *testing.M) {
 // installed copies this test binary to path, as an installed nod.
 func installed(t *testing.T, path string) string {
 	t.Helper()
-	program, err := os.ReadFile(os.Args[0])
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(t, os.WriteFile(path, program, 0o755))
+	testprogram.Copy(t, os.Args[0], path)
 	return path
 }
 

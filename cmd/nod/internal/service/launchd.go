@@ -78,7 +78,7 @@ func (l launchd) stop(string) []command {
 // gone waits until launchd no longer has the agent, because bootout may return while nod
 // is still ending.
 func (l launchd) gone(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout) // of all tries together
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout) // the time limit of all tries together
 	defer cancel()
 	loaded, _ := l.state()
 	loaded.retries, loaded.fails = int(endTimeout/pause), true

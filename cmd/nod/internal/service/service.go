@@ -151,7 +151,7 @@ func (m *Manager) Uninstall(ctx context.Context) (removed bool, err error) {
 	if _, err := os.Stat(m.Path); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	_ = runAll(ctx, m.kind.stop(m.Path)) // if it fails, gone sees to the service
+	_ = runAll(ctx, m.kind.stop(m.Path)) // if the stop fails, the commands of gone end the service
 	for _, path := range m.kind.links(m.Path) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, fmt.Errorf("remove the link that starts the service: %w", err)

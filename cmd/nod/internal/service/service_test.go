@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nodbus/nod/cmd/nod/internal/service"
+	"github.com/nodbus/nod/internal/testprogram"
 )
 
 // machine is a user's home with fake system tools, which record their arguments and
@@ -38,7 +39,7 @@ func newMachine(t *testing.T, tools ...string) *machine {
 // tool makes a fake system tool that runs the script body.
 func (m *machine) tool(name, body string) {
 	script := "#!/bin/sh\necho \"" + name + " $*\" >>'" + filepath.Join(m.bin, "told") + "'\n" + body + "\n"
-	require.NoError(m.t, os.WriteFile(filepath.Join(m.bin, name), []byte(script), 0o755))
+	testprogram.Write(m.t, filepath.Join(m.bin, name), script)
 }
 
 // told returns the command lines of all tools that ran since told was last called.
@@ -150,8 +151,7 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 	m := newMachine(t)
 	spec := m.spec()
 	spec.Args = append(spec.Args, `it's "$HOME" \ 100%`)
-	require.NoError(t, os.MkdirAll(filepath.Dir(spec.Program), 0o755))
-	require.NoError(t, os.WriteFile(spec.Program, []byte("#!/bin/sh\n"), 0o755))
+	testprogram.Write(t, spec.Program, "#!/bin/sh\n")
 	manager, err := service.New("linux")
 	require.NoError(t, err)
 	_, err = manager.Install(t.Context(), spec)
@@ -201,7 +201,7 @@ func TestLaunchdKeepsTheAgent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t, "launchctl")
-			synctest.Test(t, func(t *testing.T) { // the tries take no time
+			synctest.Test(t, func(t *testing.T) { // in synctest, the pauses between the tries take no time
 				manager, err := service.New("darwin")
 				require.NoError(t, err)
 				_, err = manager.Install(t.Context(), m.spec())

@@ -62,6 +62,9 @@ func start(p *Plan) (int, *failure) {
 			path = dirs[begin:i] + "/" + name
 		}
 		begin = i + 1
+		if err := syscall.Access(path, 0); err == syscall.ENOENT || err == syscall.ENOTDIR { // quicker than a process that fails
+			continue
+		}
 		pid, err := syscall.ForkExec(path, p.Argv, attr)
 		if err == nil {
 			return pid, nil

@@ -18,10 +18,10 @@ const BotID = 777
 
 // The limits of the real server.
 const (
-	maxText     = 4096 // UTF-16 units of a message's text
+	maxText     = 4096 // the longest text of a message, in UTF-16 units
 	maxEntities = 100
-	maxData     = 64  // bytes of a button's data
-	maxToast    = 200 // characters of a toast
+	maxData     = 64  // the longest data of a button, in bytes
+	maxToast    = 200 // the longest toast, in characters
 	chatBurst   = 20  // messages to one chat at once, then one a second
 	allBurst    = 60  // messages to all chats at once, then 30 a second
 )
@@ -38,13 +38,13 @@ type Server struct {
 	updates  []update
 	lastID   int64 // the last id given to an update, a message or a press
 	poll     chan struct{}
-	wake     chan struct{} // closed on the next update
-	hook     *hook         // nil without a webhook
+	wake     chan struct{} // closed when the next update arrives
+	hook     *hook         // nil if no webhook is set
 	proxy    string
 	presses  map[string]*press
 	faults   []Fault
 	calls    map[string]int
-	rate     map[int64]*bucket // by chat; 0 for all chats together
+	rate     map[int64]*bucket // the rate limits, by chat; key 0 is for all chats together
 	rejected []string
 
 	unlimited bool
@@ -55,9 +55,10 @@ type Server struct {
 type Fault struct {
 	Method     string // the method; empty for sendMessage and editMessageText
 	Code       int    // the HTTP status; 0 breaks the connection
-	Words      string // the description
-	RetryAfter int    // in seconds
+	Words      string // the error's description
+	RetryAfter int    // the time to wait, in seconds
 	Done       bool   // the call is carried out before it fails
+	Then       func() // if set, it is called before the failure is sent; a test may end the caller here
 }
 
 // New starts a Telegram server. Close ends it.
@@ -209,6 +210,9 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, name string, m meth
 	if fault.Done {
 		m(s, r, body)
 	}
+	if fault.Then != nil {
+		fault.Then()
+	}
 	if fault.Code == 0 {
 		panic(http.ErrAbortHandler) // the connection breaks
 	}
@@ -240,7 +244,7 @@ func (s *Server) write(w http.ResponseWriter, name string, result any, f *failur
 		}
 		w.WriteHeader(f.code)
 	}
-	_ = json.NewEncoder(w).Encode(reply) // the client may be gone
+	_ = json.NewEncoder(w).Encode(reply) // Encode fails if the client is gone
 }
 
 // bucket is the state of a rate limit that allows a burst, then a number of calls a second.

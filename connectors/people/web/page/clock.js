@@ -12,11 +12,12 @@ export const now = () => Date.now() + ahead;
 
 const units = [["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1000]];
 
-/** roughly formats a duration in ms, rounded down, in the largest unit of which it has at
- * least two: "6 d", "90 s". */
+/** roughly formats a duration in ms in the largest unit of which it has at least two: "6 d",
+ * "90 s". It rounds up only if less than a 24th of a unit is missing. */
 export function roughly(ms) {
   for (const [name, size] of units) {
-    if (ms >= 2 * size || name === "s") return `${Math.max(0, Math.floor(ms / size))} ${name}`;
+    const whole = ms + size / 24;
+    if (whole >= 2 * size || name === "s") return `${Math.max(0, Math.floor(whole / size))} ${name}`;
   }
 }
 

@@ -1,14 +1,15 @@
 // The dialog that shows one whole request and takes its answer.
 
 import "./answer.js";
-import { el, keyOf, parts, risk } from "./parts.js";
+import { clock, el, keyOf, parts, risk } from "./parts.js";
 
 /** <nod-dialog> shows one request and takes its answer (see <nod-answer>). Closing it
  * decides nothing and fires "closed" with the request's key. */
 export class Dialog extends HTMLElement {
   #request = null;
-  #title = el("h2");
-  #risk = el("span");
+  #title = el("h2", "unseen"); // the payload below shows it; this names the dialog for screen readers
+  #risk = el("span", "meta");
+  #end = null; // the end of what must be seen before Allow
   #text = el("div", "text");
   #answer = document.createElement("nod-answer");
   #dialog = el("dialog");
@@ -39,14 +40,15 @@ export class Dialog extends HTMLElement {
 
   /** open shows a request. others are the requests identical to it. */
   open(request, others) {
-    const start = el("div", "end"), end = el("div", "end");
+    const start = el("div", "end");
+    this.#end = el("div", "end");
     this.#request = request;
     this.#title.textContent = request.summary;
-    this.#risk.replaceChildren(risk(request));
-    this.#text.replaceChildren(start, parts(request), end);
+    this.#risk.replaceChildren(risk(request), " · ", clock("until", request.deadline));
+    this.#text.replaceChildren(start, parts(request, this.#end));
     if (!this.#dialog.open) this.#dialog.showModal();
     this.#text.scrollTop = 0;
-    this.#answer.open({ request, ends: [start, end], root: this.#text, others });
+    this.#answer.open({ request, ends: [start, this.#end], root: this.#text, others });
     this.#answer.focusFirst();
   }
 
@@ -55,7 +57,7 @@ export class Dialog extends HTMLElement {
   updateWaiters(request) {
     if (keyOf(request) === this.shows) {
       this.#request = request;
-      this.#text.querySelector(".parts").replaceWith(parts(request));
+      this.#text.querySelector(".parts").replaceWith(parts(request, this.#end));
     }
     this.#answer.updateWaiters(request);
   }

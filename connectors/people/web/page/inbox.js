@@ -1,6 +1,6 @@
 // The list of pending requests, oldest first.
 
-import { clock, el, keyOf, risk, sessionLink, times } from "./parts.js";
+import { captionOf, clock, el, keyOf, sessionLink, times } from "./parts.js";
 
 /** <nod-inbox> lists requests. A click on a row fires "review" with its request. Rows have
  * no answer buttons, because a click in a list that moves could hit the wrong row. */
@@ -37,7 +37,8 @@ export class Inbox extends HTMLElement {
     old?.remove();
     const open = el("button", "row",
       el("span", "covers", request.summary),
-      el("span", "meta", risk(request), ...times(request), el("span", "", request.agent),
+      captionOf(request),
+      el("span", "meta", ...times(request),
         clock("since", request.created_at), clock("until", request.deadline)));
     open.type = "button";
     open.addEventListener("click", () => this.dispatchEvent(new CustomEvent("review", { detail: request })));

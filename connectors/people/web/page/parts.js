@@ -15,26 +15,57 @@ export function clock(attribute, at) {
   return c;
 }
 
-/** parts returns a whole request as elements: its parts, in nod's order. */
-export function parts(request) {
-  const all = el("dl", "parts");
-  for (const part of request.parts) {
-    const own = !part.field && !part.quote;
-    if (own && part.label === "Answers") continue; // the buttons show them
-    const lines = own && part.label === "Expires"
-      ? [deadline(request), ...part.lines.slice(1)]
-      : part.lines;
-    const body = el("dd", part.quote ? "body quote" : "body");
-    for (const line of lines) body.append(el("div", "line", line));
-    all.append(el("div", part.field ? "part field" : "part", el("dt", "", part.label), body));
-  }
-  return all;
+/** parts returns a whole request as elements, in nod's order: what must be seen before Allow,
+ * then end, if there is one, then the rest, of which the ids and the exact input are folded. */
+export function parts(request, end) {
+  const of = (group) => request.parts.filter((p) => p.group === group && !answers(p));
+  return el("div", "parts", list(request, of("essential")), ...end ? [end] : [], list(request, of("about")),
+    fold(["Agent, session, ids"], list(request, of("rest"))),
+    fold(["Exactly as sent"], list(request, request.exact)));
+}
+
+// The answers of a tool call are left out: the buttons show them.
+function answers(part) {
+  return !part.field && !part.quote && part.label === "Answers";
+}
+
+function list(request, all) {
+  const dl = el("dl", "part-list");
+  for (const part of all) dl.append(part.caption ? caption(part) : one(request, part));
+  return dl;
+}
+
+function one(request, part) {
+  const own = !part.field && !part.quote;
+  const lines = part.lines.map((line, i) => pieces(part.spans?.[i] ?? [{ text: line }]));
+  if (own && part.label === "Expires") lines[0] = deadline(request, part.lines[0]);
+  const short = part.field && !part.quote;
+  const body = el("dd", part.quote ? "body quote" : "body");
+  for (const line of lines) body.append(el("div", "line", ...line));
+  return el("div", `part${part.field ? " field" : ""}${short ? " short" : ""}${part.label ? "" : " bare"}`, el("dt", "", part.label), body);
+}
+
+// The line below the payload, with the agent and the risk.
+function caption(part) {
+  return el("div", "part bare", el("dt"), el("dd", "body caption", ...pieces(part.spans[0])));
+}
+
+/** captionOf returns the line with a request's agent and risk, for a list. */
+export function captionOf(request) {
+  return el("span", "caption", ...pieces(request.parts.find((p) => p.caption).spans[0]));
+}
+
+// Pieces of a line, each with the class of its style.
+function pieces(all) {
+  return all.map(({ text, style }) => style ? el("span", `is-${style}`, text) : text);
 }
 
 // The deadline with a live countdown, which replaces nod's text of the remaining time.
-function deadline(request) {
-  const at = new Date(request.deadline).toISOString().replace("T", " ").slice(0, 19);
-  return el("span", "", `${at} UTC, `, clock("until", request.deadline));
+function deadline(request, text) {
+  const at = el("time", "", new Date(request.deadline).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }));
+  at.dateTime = request.deadline;
+  at.title = new Date(request.deadline).toISOString().replace("T", " ").slice(0, 19) + " UTC";
+  return [clock("until", request.deadline), ", ", at, text.slice(text.indexOf(";"))];
 }
 
 /** risk returns a mark that shows the risk by its text and by its colour. */

@@ -86,17 +86,17 @@ export class Session extends HTMLElement {
     this.#setAgent(request);
     const start = el("div", "end"), end = el("div", "end");
     const panel = document.createElement("nod-answer");
-    const title = el("h3", "", request.summary);
+    const title = el("h3", "unseen", request.summary);
     title.id = `title-${request.pending_id}`;
     const item = el("li", "card", el("article", "",
       el("header", "", title, el("span", "meta", risk(request), ...times(request), clock("since", request.created_at), clock("until", request.deadline))),
-      start, parts(request), end, panel));
+      start, parts(request, end), panel));
     item.firstElementChild.setAttribute("aria-labelledby", title.id);
     item.dataset.id = request.pending_id;
     this.#list.append(item);
     panel.open({ request, ends: [start, end] });
     panel.online = this.#online;
-    this.#cards.set(key, { item, panel });
+    this.#cards.set(key, { item, panel, end });
     this.#rearm();
   }
 
@@ -104,7 +104,7 @@ export class Session extends HTMLElement {
   #updateWaiters(key, request) {
     const card = this.#cards.get(key);
     if (!card) return; // the request has ended
-    card.item.querySelector(".parts").replaceWith(parts(request));
+    card.item.querySelector(".parts").replaceWith(parts(request, card.end));
     card.panel.updateWaiters(request);
     this.#rearm();
   }

@@ -1,0 +1,134 @@
+package connector_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus"
+	"github.com/nodbus/nod/bus/roles"
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// entryOf returns the stored entry about a request and Ann.
+func (r *rig) entryOf(p schemas.Prompt) (s schemas.Shown) {
+	conn, err := r.nod.Connect(r.ctx, roles.ConnectorID("pager"))
+	require.NoError(r.t, err)
+	defer conn.Close()
+	query := schemas.Shown{Type: schemas.TypeShown, Op: schemas.ShownGet, Recipient: "ann@example.org", SessionID: p.SessionID, PendingID: p.PendingID}
+	require.NoError(r.t, conn.CallInto(r.ctx, schemas.ShownSubject("pager"), query, &s))
+	return s
+}
+
+// When the choices are added, the message's handle is stored already, and the worker still has
+// its claim.
+func TestTheHandleIsStoredBeforeTheChoicesAreAdded(t *testing.T) {
+	r := newRig(t)
+	stored := make(chan schemas.Shown, 1)
+	p := newReviser(func(shown schemas.Prompt) error {
+		stored <- r.entryOf(shown)
+		return nil
+	})
+	r.work(p)
+	asked := r.ask()
+	entry := next(r, stored)
+	require.Equal(t, "message-1", entry.Ref)
+	require.Zero(t, entry.Revision, "nothing can be answered yet")
+	require.NotNil(t, entry.Claim)
+	require.Equal(t, asked.PendingID, r.wait(p.revised).PendingID)
+	_, err := (<-p.desks).Answer(r.ctx, answerTo(r.wait(p.sent), "ann@example.org"))
+	require.NoError(t, err)
+	require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
+	entry = r.entryOf(prompted(asked))
+	require.Empty(t, entry.Also)
+	require.False(t, entry.Repeat)
+}
+
+// If the choices cannot be added at first, the worker tries again in the same message, which is
+// no repeat.
+func TestChoicesThatFailedAreAddedToTheSameMessage(t *testing.T) {
+	r := newRig(t)
+	tries := 0
+	p := newReviser(func(schemas.Prompt) error {
+		if tries++; tries < 3 {
+			return errors.New("the connection broke")
+		}
+		return nil
+	})
+	r.work(p)
+	r.ask()
+	require.False(t, r.wait(p.revised).Repeat)
+	r.wait(p.sent)
+	require.Empty(t, p.sent, "sent once")
+}
+
+// If a person deletes the message before its choices are added, the worker sends the question
+// again.
+func TestAMessageThatWasDeletedWithoutChoicesIsSentAgain(t *testing.T) {
+	r := newRig(t)
+	tries := 0
+	p := newReviser(func(schemas.Prompt) error {
+		switch tries++; tries {
+		case 1:
+			return errors.New("the connection broke")
+		case 2:
+			return &people.Error{Permanent: true, Err: errors.New("message to edit not found")}
+		}
+		return nil
+	})
+	notices := r.notices()
+	r.work(p)
+	r.ask()
+	require.False(t, r.wait(p.sent).Repeat)
+	require.True(t, r.wait(p.sent).Repeat)
+	require.True(t, r.wait(p.revised).Repeat)
+	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
+	_, err := (<-p.desks).Answer(r.ctx, answerTo(p.shown["message-2"], "ann@example.org"))
+	require.NoError(t, err)
+	for range 2 { // both messages show the outcome
+		require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
+	}
+}
+
+// A question whose choices the channel refuses cannot be answered there, so it is reported as
+// undeliverable. It is not sent again.
+func TestAQuestionWithoutChoicesIsReportedAsUndeliverable(t *testing.T) {
+	r := newRig(t)
+	p := newReviser(func(schemas.Prompt) error {
+		return &people.Error{Permanent: true, Err: errors.New("the buttons are refused")}
+	})
+	notices := r.notices()
+	r.work(p)
+	asked := r.ask()
+	n := next(r, notices)
+	require.Equal(t, schemas.NoticeUndeliverable, n.Kind)
+	require.Contains(t, n.Text, "the buttons are refused")
+	r.wait(p.sent)
+	require.Empty(t, p.sent)
+	_, err := r.asker.Withdraw(r.ctx, "S", asked.PendingID, "changed its mind")
+	require.NoError(t, err)
+	require.Empty(t, r.entryOf(prompted(asked)).Also)
+}
+
+// A channel that can edit messages returns a handle for each of them.
+func TestAMessageWithoutAHandleIsReportedAsUndeliverable(t *testing.T) {
+	r := newRig(t)
+	p := newReviser(func(schemas.Prompt) error { return nil })
+	notices := r.notices()
+	r.work(struct {
+		unhandled
+		people.Reviser
+	}{unhandled{p.pager}, p})
+	r.ask()
+	n := next(r, notices)
+	require.Equal(t, schemas.NoticeUndeliverable, n.Kind)
+	require.Contains(t, n.Text, "returned no handle")
+	require.Empty(t, p.revised)
+}
+
+// prompted returns the ids of a request as a prompt.
+func prompted(r *bus.OpenRequest) schemas.Prompt {
+	return schemas.Prompt{SessionID: r.Receipt.SessionID, PendingID: r.PendingID}
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/nodbus/nod/connectors/people"
+)
+
+// coloured reports whether w is a terminal on which colours are wanted: NO_COLOR is not set,
+// and TERM is not dumb.
+func coloured(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// printParts writes parts for the width of the terminal, with colours if w takes them.
+func (e *env) printParts(w io.Writer, parts []people.Part) {
+	colours := coloured(w)
+	for _, row := range people.Rows(parts, e.width()) {
+		text := row.Text
+		if colours {
+			text = row.Paint(people.ANSI)
+		}
+		fmt.Fprintln(w, text)
+	}
+}

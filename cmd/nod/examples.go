@@ -1,0 +1,80 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// examples are the examples in the help of each command, one on a line.
+var examples = map[string]string{
+	"up":                "nod up\nnod up --demo",
+	"engine":            "nod engine --nats-url nats://bus.example:4222 --creds engine.creds",
+	"connector":         "nod connector telegram",
+	"setup":             "nod setup\nnod setup --yes --no-service",
+	"service install":   "nod service install",
+	"service uninstall": "nod service uninstall",
+	"service status":    "nod service status",
+	"doctor":            "nod doctor",
+	"uninstall":         "nod uninstall",
+	"status":            "nod status\nnod status --short",
+	"completion":        "source <(nod completion bash)\nnod completion fish > ~/.config/fish/completions/nod.fish",
+	"version":           "nod version",
+	"help":              "nod help allow",
+	"ask":               "nod ask --session release --tool Bash --input '{\"command\":\"make release\"}'",
+	"pending":           "nod pending\nnod pending --json",
+	"show":              "nod show\nnod show 7hd2 --exact",
+	"inbox":             "nod inbox",
+	"allow":             "nod allow\nnod allow 7hd2\nnod allow 7hd2 --for 30m",
+	"deny":              "nod deny 7hd2 -m 'use make clean'",
+	"answer":            "nod answer 7hd2 2\nnod answer 7hd2 keep the old name",
+	"history":           "nod history\nnod history --session fix-ci -n 5",
+	"sessions":          "nod sessions",
+	"freeze":            "nod freeze -m 'too many deletions'\nnod freeze --session fix-ci",
+	"thaw":              "nod thaw\nnod thaw --session fix-ci",
+	"grants":            "nod grants\nnod grants --all",
+	"revoke":            "nod revoke 3fa91c20",
+	"login":             "nod login",
+	"install":           "nod install claude-code\nnod install codex",
+	"grant":             "nod grant --session build --to deploy --permission @read:/srv/out --reason 'the deploy needs the build'",
+	"gate":              "nod gate --session nightly --name backup --id b-1 --permission @write:/srv/backup --strict",
+	"hook":              "nod hook claude-code",
+	"mcp":               "nod mcp",
+	"acp":               "nod acp -- gemini --experimental-acp",
+	"http":              "nod http --listen 127.0.0.1:4334",
+	"resume":            "nod resume 5f0c1e7a",
+	"exec":              "nod exec --session build -- make",
+	"join":              "nod join 'INVITATION'",
+	"session show":      "nod session show fix-ci",
+	"session set":       "nod session set fix-ci --working-dir /src/app --network",
+	"policy check":      "nod policy check < calls.ndjson",
+	"policy explain":    "nod policy explain 'go test ./... && rm -rf build'",
+	"policy test":       "nod policy test cases.txt",
+	"policy suggest":    "nod policy suggest",
+	"policy import":     "nod policy import claude-code",
+	"policy replay":     "nod policy replay ~/.claude/projects",
+	"policy presets":    "nod policy presets",
+	"settings apply":    "nod settings apply\nnod settings apply team.json",
+	"settings show":     "nod settings show",
+	"settings schema":   "nod settings schema > settings.schema.json",
+	"approvers list":    "nod approvers list",
+	"approvers remove":  "nod approvers remove Ann",
+	"pair":              "nod pair telegram",
+	"invite":            "nod invite laptop",
+	"keys list":         "nod keys list",
+	"keys add":          "nod keys add agent-build",
+	"keys config":       "nod keys config",
+	"codex-app-server":  "nod codex-app-server -- codex app-server",
+	"opencode":          "nod opencode",
+}
+
+// addExamples adds the examples to the help of a command and of the commands below it.
+func addExamples(n *kong.Node) {
+	path := strings.TrimSpace(strings.TrimPrefix(n.FullPath(), "nod"))
+	if text := examples[path]; text != "" {
+		n.Detail = strings.TrimSpace(n.Detail + "\n\nExamples:\n\n  " + strings.ReplaceAll(text, "\n", "\n  "))
+	}
+	for _, child := range n.Children {
+		addExamples(child)
+	}
+}

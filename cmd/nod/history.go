@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// decided returns the decided requests that are still stored, the newest decision first.
+func (e *env) decided(session string) ([]schemas.Prompt, error) {
+	_, d, done, err := e.desk()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	d.PageTimeout = callTimeout // a page is one call
+	prompts, err := d.History(e.ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(prompts, func(a, b schemas.Prompt) int { return b.Decision.DecidedAt.Compare(a.Decision.DecidedAt) })
+	return prompts, nil
+}
+
+type historyCmd struct {
+	Session string `placeholder:"S" help:"Only requests of this session."`
+	Limit   int    `short:"n" default:"20" placeholder:"N" help:"The greatest number of decisions (${default})."`
+	JSON    bool   `name:"json" help:"Print a JSON array."`
+}
+
+// Run lists the decided requests that are still stored, the newest first.
+func (c *historyCmd) Run(e *env) error {
+	if c.Limit < 1 {
+		return errors.New("--limit: give 1 or more")
+	}
+	prompts, err := e.decided(c.Session)
+	if err != nil {
+		return err
+	}
+	prompts = prompts[:min(c.Limit, len(prompts))]
+	if c.JSON {
+		all := make([]requestRow, len(prompts))
+		for i, p := range prompts {
+			all[i] = rowOf(p)
+		}
+		return e.printJSON(all)
+	}
+	if len(prompts) == 0 {
+		fmt.Fprintln(e.stderr, "no request was decided in the last 24 hours")
+		return nil
+	}
+	fmt.Fprint(e.stdout, people.HistoryTable(prompts, time.Now(), e.width()))
+	return nil
+}
+
+type sessionsCmd struct {
+	JSON bool `name:"json" help:"Print a JSON array."`
+}
+
+// Run lists the sessions with requests that wait, or that were decided and are still stored.
+func (c *sessionsCmd) Run(e *env) error {
+	decided, err := e.decided("")
+	if err != nil {
+		return err
+	}
+	_, d, done, err := e.desk()
+	if err != nil {
+		return err
+	}
+	defer done()
+	d.PageTimeout = callTimeout
+	pending, err := d.Pending(e.ctx, schemas.Query{})
+	if err != nil {
+		return err
+	}
+	sessions := people.Sessions(append(pending, decided...))
+	switch {
+	case c.JSON:
+		return e.printJSON(append([]people.Session{}, sessions...))
+	case len(sessions) == 0:
+		fmt.Fprintln(e.stderr, "no session has asked in the last 24 hours")
+		return nil
+	}
+	fmt.Fprint(e.stdout, people.SessionTable(sessions, time.Now(), e.width()))
+	return nil
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nodbus/nod/connectors/people"
+	"github.com/nodbus/nod/schemas"
+)
+
+// find returns the request that id names: by its whole id, by the beginning of the id of one
+// pending request, or, if id is empty, as the only pending request or the one that the user
+// picks. only selects the pending requests that the command is about; nil selects all.
+func (e *env) find(ctx context.Context, d *desk, session, id string, only func(*schemas.Prompt) bool) (p schemas.Prompt, page schemas.Page, err error) {
+	if len(id) < schemas.MinPrefix {
+		waiting, err := d.Pending(ctx, schemas.Query{SessionID: session})
+		if err != nil {
+			return p, page, err
+		}
+		found := withPrefix(waiting, id, only)
+		switch {
+		case len(found) == 1:
+			session, id = found[0].SessionID, found[0].PendingID
+		case id == "":
+			picked, err := e.pick(found)
+			if err != nil {
+				return p, page, err
+			}
+			session, id = picked.SessionID, picked.PendingID
+		case len(found) > 1:
+			return p, page, fmt.Errorf("%q begins the ids of %d requests that wait (%s): give more of it", id, len(found), strings.Join(people.ShortIDs(found), ", "))
+		}
+	}
+	ctx, cancel := e.soon() // picking may have taken long
+	defer cancel()
+	return d.Find(ctx, session, id)
+}
+
+// withPrefix returns the prompts whose ids begin with a prefix. A command without a prefix is
+// about those that only selects.
+func withPrefix(all []schemas.Prompt, prefix string, only func(*schemas.Prompt) bool) (found []schemas.Prompt) {
+	for i := range all {
+		if strings.HasPrefix(all[i].PendingID, prefix) && (prefix != "" || only == nil || only(&all[i])) {
+			found = append(found, all[i])
+		}
+	}
+	return found
+}
+
+// pick lets the user choose one of several requests by its number in a list.
+func (e *env) pick(all []schemas.Prompt) (schemas.Prompt, error) {
+	if len(all) == 0 {
+		return schemas.Prompt{}, errors.New("no such request is waiting: see nod pending")
+	}
+	if !e.interactive() {
+		return schemas.Prompt{}, fmt.Errorf("%d requests are waiting: name one (%s); see nod pending", len(all), strings.Join(people.ShortIDs(all), ", "))
+	}
+	width := 80
+	if w := e.width(); w > 0 {
+		width = w
+	}
+	rows := strings.Split(people.Table(all, time.Now(), width-4), "\n")
+	fmt.Fprintf(e.stderr, "    %s\n", rows[0])
+	for i := range all {
+		fmt.Fprintf(e.stderr, "%2d  %s\n", i+1, rows[i+1])
+	}
+	n, err := strconv.Atoi(e.typed(fmt.Sprintf("Which one? [1-%d] ", len(all))))
+	if err != nil || n < 1 || n > len(all) {
+		return schemas.Prompt{}, errors.New("none was chosen, and nothing was answered")
+	}
+	return all[n-1], nil
+}
+
+// showFirst shows a request that the user did not name, and asks whether to go on. Without a
+// terminal it returns an error: nothing is allowed that the user has neither named nor seen.
+func (e *env) showFirst(p *schemas.Prompt, now time.Time, question string) error {
+	if !e.interactive() {
+		return fmt.Errorf("nothing was answered: name the request, which is %s; see nod show %s", p.PendingID, p.PendingID)
+	}
+	e.printParts(e.stderr, people.Parts(p, now.Local()))
+	if !e.agree(question) {
+		return errors.New("nothing was answered")
+	}
+	return nil
+}

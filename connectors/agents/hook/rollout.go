@@ -1,0 +1,104 @@
+package hook
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxRolloutLine limits a line of a rollout, in bytes. A rollout with a longer line shows no
+// directory.
+const maxRolloutLine = 16 << 20
+
+// rolloutItem is a line of Codex's rollout that may hold a call of a shell.
+type rolloutItem struct {
+	Type    string `json:"type"`
+	Payload struct {
+		Type      string `json:"type"`
+		CallID    string `json:"call_id"`
+		Arguments string `json:"arguments"` // a JSON object
+		Action    struct {
+			Command          json.RawMessage `json:"command"`
+			WorkingDirectory string          `json:"working_directory"`
+		} `json:"action"`
+	} `json:"payload"`
+}
+
+// commandDir returns the directory in which Codex runs the call's command. Codex's hook input
+// has only the session's directory, but the model may choose another one, which only the
+// rollout shows. known is false if the rollout does not show the call, or shows several
+// directories for its command.
+func (c *Call) commandDir() (dir string, known bool) {
+	f, err := os.Open(c.Transcript)
+	if err != nil {
+		return "", false
+	}
+	defer func() { _ = f.Close() }() // the file was only read, so closing it loses nothing
+	command := commandText(c.Input)
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxRolloutLine)
+	for lines.Scan() {
+		id, at, ran, isCall := rolloutCall(lines.Bytes())
+		switch {
+		case !isCall || c.ToolCallID != "" && id != c.ToolCallID || ran != command || command == "":
+			continue
+		case at == "":
+			at = c.Cwd
+		case !filepath.IsAbs(at):
+			at = filepath.Join(c.Cwd, at)
+		}
+		if known && at != dir {
+			return "", false
+		}
+		dir, known = at, true
+	}
+	return dir, known && lines.Err() == nil
+}
+
+// rolloutCall returns the id, the directory and the command of the shell call in a line of a
+// rollout.
+func rolloutCall(line []byte) (id, dir, command string, isCall bool) {
+	var item rolloutItem
+	if json.Unmarshal(line, &item) != nil || item.Type != "response_item" {
+		return "", "", "", false
+	}
+	switch p := item.Payload; p.Type {
+	case "function_call":
+		var args struct {
+			Workdir string `json:"workdir"`
+		}
+		if json.Unmarshal([]byte(p.Arguments), &args) != nil {
+			return "", "", "", false
+		}
+		command = commandText(json.RawMessage(p.Arguments))
+		return p.CallID, args.Workdir, command, command != ""
+	case "local_shell_call":
+		command = commandText(json.RawMessage(`{"command":` + string(p.Action.Command) + `}`))
+		return p.CallID, p.Action.WorkingDirectory, command, command != ""
+	}
+	return "", "", "", false
+}
+
+// commandText returns the command line in the input of a shell tool. Codex writes it as a text,
+// or as the words of a shell that runs it.
+func commandText(input json.RawMessage) string {
+	var in map[string]json.RawMessage
+	if json.Unmarshal(input, &in) != nil {
+		return ""
+	}
+	for _, key := range []string{"command", "cmd"} {
+		var text string
+		var words []string
+		switch {
+		case json.Unmarshal(in[key], &text) == nil && text != "":
+			return text
+		case json.Unmarshal(in[key], &words) == nil && len(words) == 3 && strings.HasSuffix(words[1], "c"):
+			return words[2]
+		case len(words) > 0:
+			return strings.Join(words, " ")
+		}
+	}
+	return ""
+}

@@ -1,0 +1,69 @@
+package hook_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents/hook"
+)
+
+// Codex's hook input lacks the directory that the model chose for a command. If Codex's rollout
+// does not show it either, it is unknown.
+func TestCodexCommandsRunWhereTheRolloutSays(t *testing.T) {
+	call := func(id, workdir string) string {
+		args, err := json.Marshal(map[string]string{"cmd": "git status", "workdir": workdir})
+		require.NoError(t, err)
+		line, err := json.Marshal(map[string]any{"type": "response_item", "payload": map[string]string{"type": "function_call", "name": "exec_command", "call_id": id, "arguments": string(args)}})
+		require.NoError(t, err)
+		return string(line)
+	}
+	shell := `{"type":"response_item","payload":{"type":"local_shell_call","call_id":"c1","action":{"command":["bash","-lc","git status"],"working_directory":"/w/y"}}}`
+	for _, c := range []struct {
+		name, id, want string
+		lines          []string
+	}{
+		{"the call's directory", "c1", "/w/x", []string{call("c0", "/elsewhere"), call("c1", "/w/x")}},
+		{"a relative directory", "c1", "/work/sub", []string{call("c1", "sub")}},
+		{"no directory of its own", "c1", "/work", []string{call("c1", "")}},
+		{"another shape", "c1", "/w/y", []string{shell}},
+		{"without an id, one directory for the command", "", "/w/x", []string{call("c1", "/w/x"), call("c2", "/w/x")}},
+		{"without an id, several directories", "", "", []string{call("c1", "/w/x"), call("c2", "/w/z")}},
+		{"the call is not there yet", "c9", "", []string{call("c1", "/w/x")}},
+		{"the id has another command", "c1", "", []string{strings.Replace(call("c1", "/w/x"), "git status", "git stash", 1)}},
+		{"no rollout", "c1", "", nil},
+		{"lines of other kinds", "c1", "", []string{"{", `{"type":"response_item","payload":{"type":"function_call","call_id":"c1","arguments":"no json"}}`, `{"type":"event_msg"}`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rollout := filepath.Join(t.TempDir(), "rollout.jsonl")
+			if c.lines != nil {
+				require.NoError(t, os.WriteFile(rollout, []byte(strings.Join(c.lines, "\n")+"\n"), 0o600))
+			}
+			input, err := json.Marshal(map[string]any{"session_id": "s", "cwd": "/work", "hook_event_name": "PreToolUse", "transcript_path": rollout, "tool_name": "Bash", "tool_input": map[string]string{"command": "git status"}, "tool_use_id": c.id})
+			require.NoError(t, err)
+			got, err := hook.Codex().Dialect.Read(input)
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got.Cwd)
+			assert.Equal(t, "/work", got.Project)
+		})
+	}
+}
+
+// If Claude Code does not name the project, the directory of a call does not become the project:
+// an agent can change it.
+func TestClaudesProjectIsNotTheCallsDirectory(t *testing.T) {
+	work := filepath.Join(t.TempDir(), "work")
+	require.NoError(t, os.MkdirAll(filepath.Join(work, ".git"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(work, "vendor", "x", "objects"), 0o755))
+	input, err := json.Marshal(map[string]any{"session_id": "s", "cwd": filepath.Join(work, "vendor", "x"), "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": map[string]string{"command": "git status"}})
+	require.NoError(t, err)
+	got, err := hook.ClaudeCode().Dialect.Read(input)
+	require.NoError(t, err)
+	assert.Equal(t, work, got.Project)
+	assert.Equal(t, filepath.Join(work, "vendor", "x"), got.Cwd)
+}

@@ -1,0 +1,34 @@
+package agents_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents"
+)
+
+// A repository below the project, which a stranger may have made, does not become the project.
+func TestTheProjectIsTheOutermostRepository(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.Chmod(root, 0o755))
+	t.Setenv("HOME", filepath.Join(root, "home"))
+	work := filepath.Join(root, "home", "work")
+	for _, dir := range []string{"home/.git", "home/work/.git", "home/work/vendor/x/.git", "home/work/src", "home/plain/sub", "home/bare/objects", "shared/.git", "shared/x"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "home/bare/HEAD"), []byte("ref: refs/heads/main\n"), 0o644))
+	require.NoError(t, os.Chmod(filepath.Join(root, "shared"), 0o777))
+	for dir, want := range map[string]string{
+		work: work, work + "/src": work, work + "/vendor/x": work, work + "/missing": work,
+		filepath.Join(root, "home/plain/sub"): filepath.Join(root, "home/plain/sub"),
+		filepath.Join(root, "home/bare"):      filepath.Join(root, "home/bare"),
+		filepath.Join(root, "shared/x"):       filepath.Join(root, "shared/x"),
+		"":                                    "", "relative": "relative", "/": "/",
+	} {
+		assert.Equal(t, want, agents.ProjectOf(dir), dir)
+	}
+}

@@ -1,0 +1,352 @@
+package people
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/nodbus/nod/connectors/people/payload"
+	"github.com/nodbus/nod/schemas"
+)
+
+// action is the input of a tool on its way to the screen: the parts so far, and the fields
+// that no part shows yet.
+type action struct {
+	r      *schemas.Request
+	parts  []Part
+	fields []field
+}
+
+// actionParts returns what a call would do, in the payload's own form: a command as a command,
+// an edit as a diff, an address as an address. Every field that has no form of its own follows
+// by its name, so the parts show the whole input. The input's field cwd is returned as cwd if
+// it is a non-empty string.
+func actionParts(r *schemas.Request) (parts []Part, cwd string) {
+	raw := bytes.TrimSpace(r.ActionDetails)
+	fields, err := fieldsOf(raw)
+	if err != nil {
+		lines, spans := jsonLines(raw)
+		return []Part{{Label: "Input, as sent (" + err.Error() + ")", Quote: true, Lines: lines, Spans: spans}}, ""
+	}
+	a := &action{r: r, fields: fields}
+	if text, ok := a.text("cwd"); ok && text != "" {
+		cwd = text
+		a.drop("cwd")
+	}
+	switch {
+	case r.Kind == schemas.KindPermission:
+	case r.Kind == schemas.KindQuestion:
+		a.question()
+	case a.command(), a.edit(), a.edits(), a.notebook(), a.patch(), a.write(), a.fetch(), a.read():
+	default:
+		a.call()
+	}
+	slices.SortStableFunc(a.fields, func(x, y field) int { return order(x.name) - order(y.name) })
+	for _, f := range a.fields {
+		a.parts = append(a.parts, fieldPart(f))
+	}
+	return a.parts, cwd
+}
+
+// text returns the value of a field that is a string.
+func (a *action) text(name string) (string, bool) {
+	for _, f := range a.fields {
+		if f.name == name {
+			return textOf(f.raw)
+		}
+	}
+	return "", false
+}
+
+// first returns the first of names whose field is a non-empty string, and the string.
+func (a *action) first(names ...string) (name, text string) {
+	for _, name := range names {
+		if text, ok := a.text(name); ok && text != "" {
+			return name, text
+		}
+	}
+	return "", ""
+}
+
+// drop removes fields, because a part shows them.
+func (a *action) drop(names ...string) {
+	a.fields = slices.DeleteFunc(a.fields, func(f field) bool { return slices.Contains(names, f.name) })
+}
+
+func (a *action) quote(label, text string, styles []payload.Span) {
+	lines, spans := quotation(text, styles)
+	a.parts = append(a.parts, Part{Label: label, Quote: true, Lines: lines, Spans: spans})
+}
+
+// head appends a line with the verb, in nod's words, and its object.
+func (a *action) head(verb, object string, styles []payload.Span) {
+	line, spans := styledLine(object, styles)
+	a.parts = append(a.parts, Part{Label: verb, Lines: []string{line}, Spans: [][]payload.Span{spans}})
+}
+
+// question appends the question. Its options are among the answers.
+func (a *action) question() {
+	name, text := a.first("question", "message", "prompt")
+	if name == "" || strings.TrimSpace(a.r.Title) == strings.TrimSpace(text) {
+		text = a.r.Title
+	} else if a.r.Title != "" {
+		a.quote("", a.r.Title, nil)
+	}
+	a.drop(name)
+	if text != "" {
+		a.quote("", text, nil)
+	}
+}
+
+// shells are the programs whose argument after -c or -lc is shown as a command line.
+var shells = []string{"bash", "sh", "zsh"}
+
+func (a *action) command() bool {
+	if a.r.ActionType != schemas.ActionCommand {
+		return false
+	}
+	if name, text := a.first("command", "cmd"); name != "" {
+		a.drop(name)
+		a.quote("", text, payload.Shell(text))
+		return true
+	}
+	for _, f := range a.fields {
+		var argv []string
+		if f.name == "command" && json.Unmarshal(f.raw, &argv) == nil && len(argv) == 3 && bytes.Count(f.raw, []byte(`\u`)) == 0 &&
+			slices.Contains(shells, argv[0]) && slices.Contains([]string{"-c", "-lc"}, argv[1]) && argv[2] != "" {
+			a.drop(f.name)
+			a.quote(argv[0]+" "+argv[1], argv[2], payload.Shell(argv[2]))
+			return true
+		}
+	}
+	return false
+}
+
+// pathFields are the names by which the hosts' tools call the file of a call.
+var pathFields = []string{"file_path", "filePath", "absolute_path", "notebook_path", "path"}
+
+func (a *action) edit() bool {
+	name, file := a.first(pathFields...)
+	for _, names := range [][2]string{{"old_string", "new_string"}, {"oldString", "newString"}, {"old_str", "new_str"}} {
+		before, ok1 := a.text(names[0])
+		after, ok2 := a.text(names[1])
+		if name == "" || !ok1 || !ok2 {
+			continue
+		}
+		a.drop(name, names[0], names[1])
+		a.diff("Edit", file, payload.Diff(before, after))
+		return true
+	}
+	return false
+}
+
+// change is one element of the field edits of MultiEdit.
+type change struct {
+	Old *string `json:"old_string"`
+	New *string `json:"new_string"`
+	All bool    `json:"replace_all"`
+}
+
+func (a *action) edits() bool {
+	name, file := a.first(pathFields...)
+	i := slices.IndexFunc(a.fields, func(f field) bool { return f.name == "edits" })
+	if name == "" || i < 0 || !plainObjects(a.fields[i].raw) {
+		return false
+	}
+	var all []change
+	dec := json.NewDecoder(bytes.NewReader(a.fields[i].raw))
+	dec.DisallowUnknownFields()
+	if dec.Decode(&all) != nil || len(all) == 0 || slices.ContainsFunc(all, func(c change) bool { return c.Old == nil || c.New == nil }) {
+		return false
+	}
+	a.drop(name, "edits")
+	for n, c := range all {
+		verb := fmt.Sprintf("Edit %d/%d", n+1, len(all))
+		if c.All {
+			verb += " everywhere"
+		}
+		a.diff(verb, file, payload.Diff(*c.Old, *c.New))
+	}
+	return true
+}
+
+// plainObjects reports whether raw is a list of objects whose decoding loses nothing: no name
+// occurs twice or in another case, and every string is valid text.
+func plainObjects(raw json.RawMessage) bool {
+	var all []json.RawMessage
+	if json.Unmarshal(raw, &all) != nil {
+		return false
+	}
+	for _, one := range all {
+		fields, err := fieldsOf(one)
+		if err != nil {
+			return false
+		}
+		for _, f := range fields {
+			if _, ok := textOf(f.raw); !ok && f.raw[0] == '"' || f.name != strings.ToLower(f.name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (a *action) notebook() bool {
+	name, file := a.first("notebook_path")
+	source, ok := a.text("new_source")
+	if name == "" || !ok {
+		return false
+	}
+	a.drop(name, "new_source")
+	a.diff("Edit cell", file, payload.Diff("", source))
+	return true
+}
+
+func (a *action) patch() bool {
+	for _, name := range []string{"patch", "input", "command"} {
+		text, ok := a.text(name)
+		if !ok || !strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch") {
+			continue
+		}
+		a.drop(name)
+		styles, added, removed := payload.Patch(text)
+		a.quote(strings.TrimSpace("Patch "+counts(added, removed)), text, styles)
+		return true
+	}
+	return false
+}
+
+func (a *action) write() bool {
+	name, file := a.first(pathFields...)
+	for _, field := range []string{"content", "file_text"} {
+		text, ok := a.text(field)
+		if name == "" || !ok || a.r.ActionType != schemas.ActionFileWrite {
+			continue
+		}
+		a.drop(name, field)
+		a.diff("Write", file, payload.Diff("", text))
+		return true
+	}
+	return false
+}
+
+func (a *action) fetch() bool {
+	name, address := a.first("url")
+	if name == "" || a.r.ActionType != schemas.ActionNetwork {
+		return false
+	}
+	a.drop(name)
+	a.head("Fetch", address, payload.URL(address))
+	return true
+}
+
+func (a *action) read() bool {
+	name, file := a.first(pathFields...)
+	verb := map[schemas.ActionType]string{schemas.ActionFileRead: "Read", schemas.ActionFileWrite: "Write"}[a.r.ActionType]
+	if name == "" || verb == "" {
+		return false
+	}
+	a.drop(name)
+	a.head(verb, file, fileName(file))
+	return true
+}
+
+// call names the tool, because nod knows no better form for its input.
+func (a *action) call() {
+	a.head("Call", orElse(a.r.ToolName, orElse(a.r.Title, "a tool without a name")), nil)
+	if len(a.fields) == 0 {
+		a.parts = append(a.parts, Part{Label: "Input", Lines: []string{"(none)"}})
+	}
+}
+
+// fileName returns the style of a file's name at the end of its path.
+func fileName(file string) []payload.Span {
+	if from := len(file) - len(path.Base(file)); from >= 0 && strings.HasSuffix(file, path.Base(file)) {
+		return []payload.Span{{From: from, To: len(file), Style: payload.Key}}
+	}
+	return nil
+}
+
+// counts returns the number of lines that an edit adds and removes: "+2 −1".
+func counts(added, removed int) string {
+	var all []string
+	if added > 0 {
+		all = append(all, fmt.Sprintf("+%d", added))
+	}
+	if removed > 0 {
+		all = append(all, fmt.Sprintf("−%d", removed))
+	}
+	return strings.Join(all, " ")
+}
+
+// noBreak marks a last line without a line break, if the other side of the diff has one.
+const noBreak = "⟦no line break⟧"
+
+// diff appends the file's name with the numbers of lines, and the lines of a diff, each after
+// its mark: "+ ", "- " or two spaces.
+func (a *action) diff(verb, file string, lines []payload.Line) {
+	a.head(strings.TrimSpace(verb+" "+counts(payload.Count(lines))), file, fileName(file))
+	part := Part{Quote: true}
+	uneven := lastBreak(lines, payload.Add)*lastBreak(lines, payload.Remove) < 0
+	for _, l := range lines {
+		text, whole := strings.CutSuffix(l.Text, "\n")
+		shown, words := styledLine(text, l.Words)
+		if !whole && uneven {
+			shown += noBreak
+		}
+		mark := string(l.Op) + " "
+		part.Lines = append(part.Lines, mark+shown)
+		part.Spans = append(part.Spans, overlay(map[payload.Op]payload.Style{payload.Add: payload.Added, payload.Remove: payload.Removed}[l.Op], len(mark), len(mark+shown), words))
+	}
+	a.parts = append(a.parts, part)
+}
+
+// lastBreak returns 1 if one side of a diff, without the lines of the other op, ends in a line
+// break, -1 if it does not, and 0 if it is empty.
+func lastBreak(lines []payload.Line, other payload.Op) int {
+	for _, l := range slices.Backward(lines) {
+		switch {
+		case l.Op == other:
+		case strings.HasSuffix(l.Text, "\n"):
+			return 1
+		default:
+			return -1
+		}
+	}
+	return 0
+}
+
+// overlay returns the spans of a whole line with one style, in which words, moved by shift,
+// keep their own.
+func overlay(style payload.Style, shift, end int, words []payload.Span) (all []payload.Span) {
+	at := 0
+	add := func(from, to int, style payload.Style) {
+		if from < to && style != payload.Plain {
+			all = append(all, payload.Span{From: from, To: to, Style: style})
+		}
+	}
+	for _, w := range words {
+		add(at, w.From+shift, style)
+		add(w.From+shift, w.To+shift, w.Style)
+		at = w.To + shift
+	}
+	add(at, end, style)
+	return all
+}
+
+// styledLine returns a text as Line does, with the styles of its pieces.
+func styledLine(s string, styles []payload.Span) (string, []payload.Span) {
+	lines, spans := styledLines(s, styles)
+	var all []payload.Span
+	at := 0
+	for i, line := range lines {
+		for _, span := range spans[i] {
+			all = append(all, payload.Span{From: span.From + at, To: span.To + at, Style: span.Style})
+		}
+		at += len(line)
+	}
+	return strings.Join(lines, ""), all
+}

@@ -1,0 +1,135 @@
+package payload
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// Op is the effect of an edit on a line.
+type Op byte
+
+// The effects: the line stays, is removed, or is added.
+const (
+	Keep   Op = ' '
+	Remove Op = '-'
+	Add    Op = '+'
+)
+
+// Line is one line of a diff. Text ends in a line break, unless the old or the new text ends
+// without one. Words are the words of Text that differ in the line that replaces it.
+type Line struct {
+	Op    Op
+	Text  string
+	Words []Span
+}
+
+// Diff returns the lines of both texts: the kept and the removed lines together are the old
+// text, and the kept and the added lines together are the new text.
+func Diff(before, after string) (lines []Line) {
+	at := 0
+	for _, e := range udiff.Lines(before, after) {
+		lines = appendLines(lines, Keep, before[at:e.Start])
+		first := len(lines)
+		lines = appendLines(lines, Remove, before[e.Start:e.End])
+		middle := len(lines)
+		lines = appendLines(lines, Add, e.New)
+		for i := range min(middle-first, len(lines)-middle) {
+			compareWords(&lines[first+i], &lines[middle+i])
+		}
+		at = e.End
+	}
+	return appendLines(lines, Keep, before[at:])
+}
+
+func appendLines(lines []Line, op Op, text string) []Line {
+	for line := range strings.Lines(text) {
+		lines = append(lines, Line{Op: op, Text: line})
+	}
+	return lines
+}
+
+// maxWords is the length in bytes of the longest line whose words are compared.
+const maxWords = 2000
+
+// compareWords sets the words that differ between a removed line and the line that replaces
+// it. It sets none if more than half of either line differs: the marks would then only
+// distract.
+func compareWords(old, new *Line) {
+	if len(old.Text) > maxWords || len(new.Text) > maxWords || !utf8.ValidString(old.Text) || !utf8.ValidString(new.Text) {
+		return
+	}
+	was, is := make([]Style, len(old.Text)), make([]Style, len(new.Text))
+	shift := 0
+	for _, e := range udiff.Strings(old.Text, new.Text) {
+		from := e.Start + shift
+		paintWords(was, old.Text, e.Start, e.End, RemovedWord)
+		paintWords(is, new.Text, from, from+len(e.New), AddedWord)
+		shift += len(e.New) - (e.End - e.Start)
+	}
+	if 2*painted(was) <= len(was) || 2*painted(is) <= len(is) {
+		old.Words, new.Words = spans(was), spans(is)
+	}
+}
+
+// paintWords paints text[from:to], and the rest of the words in which this piece begins and
+// ends. The line break is never painted.
+func paintWords(styles []Style, text string, from, to int, style Style) {
+	inWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
+	if from < to {
+		if first, _ := utf8.DecodeRuneInString(text[from:]); inWord(first) {
+			from = len(strings.TrimRightFunc(text[:from], inWord))
+		}
+		if last, _ := utf8.DecodeLastRuneInString(text[:to]); inWord(last) {
+			to = len(text) - len(strings.TrimLeftFunc(text[to:], inWord))
+		}
+	}
+	paint(styles, from, min(to, len(strings.TrimSuffix(text, "\n"))), style)
+}
+
+func painted(styles []Style) (n int) {
+	for _, s := range styles {
+		if s != Plain {
+			n++
+		}
+	}
+	return n
+}
+
+// Count returns the number of added and removed lines.
+func Count(lines []Line) (added, removed int) {
+	for _, l := range lines {
+		switch l.Op {
+		case Add:
+			added++
+		case Remove:
+			removed++
+		}
+	}
+	return added, removed
+}
+
+// Patch returns the styles of a patch as apply_patch takes it, and its numbers of added and
+// removed lines.
+func Patch(text string) (all []Span, added, removed int) {
+	at := 0
+	for line := range strings.Lines(text) {
+		end := at + len(strings.TrimSuffix(line, "\n"))
+		switch {
+		case strings.HasPrefix(line, "***"), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+			all = append(all, Span{at, end, Key})
+		case strings.HasPrefix(line, "@@"):
+			all = append(all, Span{at, end, Comment})
+		case strings.HasPrefix(line, "+"):
+			all = append(all, Span{at, end, Added})
+			added++
+		case strings.HasPrefix(line, "-"):
+			all = append(all, Span{at, end, Removed})
+			removed++
+		}
+		at += len(line)
+	}
+	return all, added, removed
+}

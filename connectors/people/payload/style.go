@@ -1,0 +1,74 @@
+// Package payload finds the meaning of a payload's pieces: the words of a command line, the
+// changed words of an edit, the host of an address, the keys of JSON. It changes no byte of the
+// payload. Package people makes the result safe to show; the channels only choose colours.
+package payload
+
+// Style is the role of a piece of a payload.
+type Style string
+
+// The styles.
+const (
+	Plain       Style = ""
+	Command     Style = "command"      // the name of a program
+	Flag        Style = "flag"         // an option of a program
+	Quoted      Style = "quoted"       // a string, or the text of a heredoc
+	Variable    Style = "variable"     // an expansion
+	Operator    Style = "operator"     // a pipe, a redirection, a separator of commands
+	Comment     Style = "comment"      // a comment, or punctuation that is not important
+	Key         Style = "key"          // a field's name in JSON
+	Host        Style = "host"         // the host in an address
+	Added       Style = "added"        // a line that an edit adds
+	Removed     Style = "removed"      // a line that an edit removes
+	AddedWord   Style = "added-word"   // a word that an edit adds to a line
+	RemovedWord Style = "removed-word" // a word that an edit removes from a line
+	Faint       Style = "faint"        // what need not be read first
+	RiskLow     Style = "risk-low"     // a risk in a caption
+	RiskMedium  Style = "risk-medium"
+	RiskHigh    Style = "risk-high" // also a risk that this version does not know
+	Mark        Style = "mark"      // nod's mark for a character that could deceive
+)
+
+// Span is a piece of a text with one style. From and To are offsets in bytes.
+type Span struct {
+	From, To int
+	Style    Style
+}
+
+// spans returns the runs of equal styles in a text, of which styles has one for each byte.
+// Plain runs are left out.
+func spans(styles []Style) (all []Span) {
+	for from := 0; from < len(styles); {
+		to := from + 1
+		for to < len(styles) && styles[to] == styles[from] {
+			to++
+		}
+		if styles[from] != Plain {
+			all = append(all, Span{from, to, styles[from]})
+		}
+		from = to
+	}
+	return all
+}
+
+// paint sets the style of styles[from:to], limited to the length of styles.
+func paint(styles []Style, from, to int, style Style) {
+	for i := max(0, from); i < min(to, len(styles)); i++ {
+		styles[i] = style
+	}
+}
+
+// StyleAt returns the style of the byte at an offset. all is sorted.
+func StyleAt(all []Span, offset int) Style {
+	lo, hi := 0, len(all)
+	for lo < hi {
+		switch mid := (lo + hi) / 2; {
+		case all[mid].To <= offset:
+			lo = mid + 1
+		case all[mid].From > offset:
+			hi = mid
+		default:
+			return all[mid].Style
+		}
+	}
+	return Plain
+}
