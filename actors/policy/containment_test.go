@@ -123,3 +123,22 @@ func TestReplayOfContained(t *testing.T) {
 	assert.Less(t, last.Asked, all[len(all)-2].Asked)
 	t.Log(last.String())
 }
+
+func TestANetworkPermissionIsForOneHost(t *testing.T) {
+	one, err := policy.ParsePermission("@network:registry.npmjs.org:443")
+	require.NoError(t, err)
+	assert.Equal(t, "@network:registry.npmjs.org:443", one.String())
+	all, err := policy.ParsePermission("@network")
+	require.NoError(t, err)
+	asWritten := func(p string) (string, error) { return p, nil }
+	held := policy.Apply(schemas.SessionPermissions{}, one)
+	assert.False(t, held.Network)
+	assert.True(t, policy.Covers(&held, one, asWritten))
+	assert.False(t, policy.Covers(&held, all, asWritten), "one host is not the network")
+	whole := policy.Apply(schemas.SessionPermissions{}, all)
+	assert.True(t, policy.Covers(&whole, one, asWritten))
+	for _, tag := range []string{"@network:", "@network:x", "@network:X.org:443", "@network:x.org:0", "@network:x.org:443:1", "@network:/x:1"} {
+		_, err := policy.ParsePermission(tag)
+		assert.Error(t, err, tag)
+	}
+}

@@ -31,17 +31,14 @@ type Permission struct {
 	Host   string // for AccessNetwork: HOST:PORT, or "" for the whole network
 }
 
-// ParsePermission reads a tag: @read:<path>, @write:<path>, @network or @network:<host>:<port>. Its errors contain no
-// path, because agents are sent them.
+// ParsePermission reads a tag: @read:<path>, @write:<path>, @network or
+// @network:<host>:<port>. Its errors contain no path, because agents are sent them.
 func ParsePermission(tag string) (Permission, error) {
 	kind, dir, _ := strings.Cut(tag, ":")
 	switch {
 	case tag == "@network":
 		return Permission{Access: AccessNetwork}, nil
-	case kind == "@network":
-		if !hostAndPort.MatchString(dir) {
-			return Permission{}, schemas.Errorf(schemas.CodeValidation, "Network permission must be @network or @network:<host>:<port>, in lower case.")
-		}
+	case kind == "@network" && hostAndPort.MatchString(dir):
 		return Permission{Access: AccessNetwork, Host: dir}, nil
 	case kind == "@read":
 		return pathPermission(AccessRead, dir, "Read")

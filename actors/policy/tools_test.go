@@ -157,5 +157,6 @@ func TestReadTranscript(t *testing.T) {
 	assert.Equal(t, 3, replayed[2].Sessions)
 	assert.Equal(t, 1, replayed[2].Asked)
 	assert.Contains(t, replayed[2].String(), "1 asked")
+	assert.Equal(t, policy.PresetContained, replayed[3].Preset)
 	assert.Contains(t, policy.Presets(), "readers  (the default)")
 }

@@ -89,9 +89,7 @@ func reportOf(r contain.Report, code int) schemas.RunReport {
 	for _, f := range r.Refused[:min(len(r.Refused), schemas.MaxRefusedHosts)] {
 		out.Refused = append(out.Refused, f.String())
 	}
-	for _, name := range r.Changed[:min(len(r.Changed), schemas.MaxChangedFiles)] {
-		out.Changed = append(out.Changed, name)
-	}
+	out.Changed = append(out.Changed, r.Changed[:min(len(r.Changed), schemas.MaxChangedFiles)]...)
 	out.Partial = out.Partial || len(r.Refused) > len(out.Refused) || r.Changes > len(out.Changed)
 	return out
 }

@@ -167,8 +167,10 @@ func TestAHostThatIgnoresTheContainerIsNoticed(t *testing.T) {
 	env.NoError(err)
 	env.Len(p.Aftermath, 1)
 	env.Equal(schemas.AftermathUncontained, p.Aftermath[0].Kind)
+	tries := 0
 	env.Soon("later calls ask", func() bool {
-		reply, err := ada.Sends(line("S", "", "make build"), false)
+		tries++
+		reply, err := ada.Sends(line("S", fmt.Sprint("later", tries), "make build"), false)
 		return err == nil && reply.Type == schemas.TypeReceipt
 	})
 }

@@ -121,8 +121,11 @@ func (c *command) links() {
 	for _, t := range operands {
 		c.writes(t, false)
 		for _, p := range c.resolve(t) {
-			if !pathname.Within(p, c.script.Project) || strings.Contains(t.Text, "..") {
+			switch {
+			case !pathname.Within(p, c.script.Project) || strings.Contains(t.Text, ".."):
 				c.refuse("makes a link that leads out of the project")
+			case throwaway(c.script, p): // a later rm of build output could delete through the link
+				c.refuse("makes a link in build output")
 			}
 		}
 	}

@@ -134,6 +134,10 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 	switch {
 	case gitNetwork[name]:
 		c.remote(rest, args)
+	case name == "mv" && slices.ContainsFunc(args, func(t shell.Term) bool {
+		return slices.ContainsFunc(c.resolve(t), func(p string) bool { return throwaway(c.script, p) })
+	}):
+		c.refuse("mv moves files into build output, which may be deleted later")
 	case name == "branch" && operands != 1 && operands != 2, name == "checkout -b" && (operands < 1 || operands > 2), name == "apply" && len(rest) == operands:
 		c.refuse(name + " with these words may lose work")
 	case name == "commit" && !slices.ContainsFunc(rest, func(w string) bool {
