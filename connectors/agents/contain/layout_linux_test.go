@@ -1,6 +1,7 @@
 package contain
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,4 +41,23 @@ func TestAContainedCommandLeavesNoRepositoryAndNoRebaseForLater(t *testing.T) {
 		assert.NoDirExists(t, r.project+"/.git/"+name, res.err)
 		assert.Contains(t, res.Undone, r.project+"/.git/"+name)
 	}
+}
+
+func TestALinkInPlaceOfADirectoryWithProtectedNamesIsTakenAway(t *testing.T) {
+	r := dangerous(t)
+	r.file("old/real/workflows/ci.yml", "good")
+	require.NoError(t, os.Symlink("real", r.project+"/old/.github"))
+	res := r.sh(`mkdir -p new/tools/workflows; echo evil > new/tools/workflows/ci.yml; ln -s tools new/.github; echo evil > old/real/workflows/ci.yml`)
+	assert.NoFileExists(t, r.project+"/new/.github/workflows/ci.yml", res.err)
+	data, err := os.ReadFile(r.project + "/old/.github/workflows/ci.yml")
+	require.NoError(t, err)
+	assert.Equal(t, "good", string(data))
+}
+
+func TestAMissingProgramOfGitsSettingsIsNotMade(t *testing.T) {
+	r := dangerous(t)
+	r.file(".git/config", "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = bin/watch\n")
+	res := r.sh(`mkdir -p bin; echo evil > bin/watch; chmod +x bin/watch`)
+	assert.NoFileExists(t, r.project+"/bin/watch", res.err)
+	assert.Contains(t, res.Undone, r.project+"/bin/watch")
 }

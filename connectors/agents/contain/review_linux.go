@@ -52,7 +52,7 @@ type reviewer struct {
 	before time.Time
 	known  map[string]uint64  // the inodes of the directories that existed before the command
 	found  map[string]finding // the findings that existed before the command
-	dirs   []string        // directories of the tree at its top, after the command
+	dirs   []string           // directories of the tree at its top, after the command
 	undo   []string
 	undone []string
 	moved  string // the directory to which undone paths are moved
@@ -96,6 +96,8 @@ func (w *reviewer) tree(t tree) {
 			case w.existed(full), w.sameDir(full, ino):
 			case k == gitDir && harmlessRepository(full):
 			case k == gitDir, w.names.protected != nil && w.names.protected(full[len(t.top)+1:]):
+				w.undo = append(w.undo, full)
+			case typ == unix.DT_LNK && w.names.leads(full[len(t.top)+1:]):
 				w.undo = append(w.undo, full)
 			case name == "HEAD" && bareRepositoryAt(dir):
 				w.undo = append(w.undo, full)
