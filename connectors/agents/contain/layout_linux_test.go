@@ -2,6 +2,7 @@ package contain
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -60,4 +61,24 @@ func TestAMissingProgramOfGitsSettingsIsNotMade(t *testing.T) {
 	res := r.sh(`mkdir -p bin; echo evil > bin/watch; chmod +x bin/watch`)
 	assert.NoFileExists(t, r.project+"/bin/watch", res.err)
 	assert.Contains(t, res.Undone, r.project+"/bin/watch")
+}
+
+func TestAProtectedFileOnAnotherFileSystemIsKept(t *testing.T) {
+	r := newRig(t)
+	top, err := os.MkdirTemp("/dev/shm", "nod-test-")
+	if err != nil {
+		t.Skipf("left out: this machine has no second file system for the test: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(top) })
+	r.project = top
+	r.file("a/AGENTS.md", "the user's own")
+	res := r.sh(`mv a b`)
+	assert.Contains(t, res.Undone, top+"/b/AGENTS.md", res.err)
+	assert.NoFileExists(t, top+"/b/AGENTS.md")
+	kept, err := filepath.Glob(top + "/nod-removed-*/*-AGENTS.md")
+	require.NoError(t, err)
+	require.Len(t, kept, 1)
+	data, err := os.ReadFile(kept[0])
+	require.NoError(t, err)
+	assert.Equal(t, "the user's own", string(data))
 }
