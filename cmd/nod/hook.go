@@ -93,10 +93,18 @@ func containable(project string) string {
 		return "this system cannot run it contained"
 	case !filepath.IsAbs(project):
 		return "the hook was given no project directory, so it cannot run contained"
+	case leadsElsewhere(project):
+		return "the project's directory is a link, or lies below one, so it cannot run contained"
 	case !found(os.Getenv("PATH"), project):
 		return "a directory of the project comes before nod's in PATH, so a contained command could put another nod there"
 	}
 	return schemas.ContainPossible
+}
+
+// leadsElsewhere reports whether a path is not the real path of its directory.
+func leadsElsewhere(project string) bool {
+	real, err := filepath.EvalSymlinks(project)
+	return err != nil || real != filepath.Clean(project)
 }
 
 // found reports whether a shell with this PATH finds nod, and finds it before it looks into a
