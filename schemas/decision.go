@@ -3,6 +3,7 @@ package schemas
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -38,6 +39,21 @@ type By struct {
 	Kind      ByKind `json:"kind"`
 	Name      string `json:"name,omitempty"`
 	Connector string `json:"connector,omitempty"`
+}
+
+// DescribeRule describes what decided without a person, such as "the rule Bash(make)", for
+// agents and people.
+func (b By) DescribeRule() string {
+	if by, frozen := strings.CutPrefix(b.Name, "frozen by "); frozen {
+		return "the freeze by " + by
+	}
+	switch b.Name {
+	case "", "default":
+		return "the built-in rules"
+	case "default contained":
+		return "the preset contained"
+	}
+	return "the rule " + b.Name
 }
 
 // Decision is the one final outcome of a request.

@@ -29,7 +29,7 @@ func Presets() string {
 	return `Choose one as permissions.preset in settings.json. Each allows what the one before it does.
 
 design   Read, Glob, Grep, WebSearch, WebFetch
-         ls cat head tail pwd echo which, and git status, log, diff, branch and show where they read
+         ls cat head tail pwd echo which, and git status, log, diff, branch and show if they only read
          such commands joined by |, &&, || and ;
 readers  (the default) plus plain readers, each with the flags that only read:
          grep rg sed -n find wc sort uniq cut nl tr jq awk diff cmp stat file du cd test and the like
@@ -40,10 +40,10 @@ contained
          plus command lines that can lose no work: they run in a container that writes only the project and
          has no network (Linux); hosts that cannot change a call ask instead
 
-Asked under every preset: secrets (keys, credential stores, .env, browser and cloud profiles), what writes,
-runs other code, reaches the network or configures, and everything that nod does not know.
+Asked under every preset: secrets (keys, credential stores, .env, browser and cloud profiles), commands that
+install, publish, delete work or change settings, and everything that nod does not know.
 Denied under every preset: writing nod's own files, and nod commands that decide, grant or configure.
-Tests, builds and linters run code, so no preset has them: allow them once for a project with "always",
-or take over what "nod policy suggest" proposes.
+Tests, builds and linters run code: contained runs them in its container, the other presets ask. Allow them
+once for a project with "always", or take over the rules that "nod policy suggest" proposes.
 `
 }

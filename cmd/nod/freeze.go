@@ -123,9 +123,13 @@ func (e *env) confirmThaw() error {
 	return nil
 }
 
-// warnFrozen prints the freezes in force to standard error.
+// warnFrozen prints the freezes in force, and the command that ends each, to standard error.
 func (e *env) warnFrozen(freezes []schemas.Freeze) {
 	for i := range freezes {
-		fmt.Fprintf(e.stderr, "nod: %s; nod thaw ends it\n", people.DescribeFreeze(&freezes[i]))
+		thaw := "nod thaw"
+		if target := people.TargetArgs(&schemas.FreezeRequest{Agent: freezes[i].Agent, SessionID: freezes[i].SessionID}); target != "" {
+			thaw += " --" + people.Line(target)
+		}
+		fmt.Fprintf(e.stderr, "nod: %s; %s ends it\n", people.DescribeFreeze(&freezes[i]), thaw)
 	}
 }

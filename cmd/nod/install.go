@@ -51,7 +51,7 @@ func (c *installCmd) Run(e *env) error {
 	case c.Uninstall:
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
 	default:
-		fmt.Fprintln(e.stdout, c.asksNow(change.Path))
+		fmt.Fprintln(e.stdout, c.asksNow(change.Path, e.startHint()))
 	}
 	if change.Note != "" {
 		fmt.Fprintf(e.stderr, "nod: %s\n", change.Note)
@@ -66,9 +66,8 @@ func (c *installCmd) Run(e *env) error {
 }
 
 // asksNow returns a line that says about which calls the agent program now asks
-// nod, or why it does not ask yet.
-func (c *installCmd) asksNow(path string) string {
-	const start = "; start nod with: nod up"
+// nod, or why it does not ask yet. start tells how to start nod.
+func (c *installCmd) asksNow(path, start string) string {
 	host, err := hostNamed(c.Agent)
 	if err != nil {
 		return path + " asks nod now" + start
@@ -85,6 +84,18 @@ func (c *installCmd) asksNow(path string) string {
 		return path + " has nod's hook now" + start + "\n" + host.Unasked(at)
 	}
 	return path + " asks nod now" + start
+}
+
+// startHint tells how to start nod. It is empty if nod runs here already, or elsewhere.
+func (e *env) startHint() string {
+	place, err := e.place.WithDefaults()
+	if err != nil || place.URL != "" {
+		return ""
+	}
+	if _, err = bus.ReadRun(place.DataDir); errors.Is(err, bus.ErrNotRunning) {
+		return "; start nod with: nod up"
+	}
+	return ""
 }
 
 // isStrict reports whether a settings file has the hooks of an installation with --strict.

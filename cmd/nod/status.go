@@ -103,5 +103,5 @@ func (s status) sentence(now time.Time) string {
 	if s.High > 0 {
 		text += fmt.Sprintf(", %d with a high risk", s.High)
 	}
-	return text + "; the oldest since " + schemas.FormatRoughly(now.Sub(s.Oldest)) + ". See nod pending or nod inbox."
+	return text + "; the oldest has waited for " + schemas.FormatRoughly(now.Sub(s.Oldest)) + ". See nod pending or nod inbox."
 }

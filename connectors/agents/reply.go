@@ -106,10 +106,8 @@ func withDecider(outcome string, d *schemas.Decision) string {
 
 func deciderName(by schemas.By) string {
 	switch {
-	case by.Kind == schemas.ByPolicy && (by.Name == "" || by.Name == "default"):
-		return "the built-in rules"
 	case by.Kind == schemas.ByPolicy:
-		return "the rule " + by.Name
+		return by.DescribeRule()
 	case by.Kind == schemas.ByHuman && by.Name == "":
 		return "a person"
 	case by.Kind == schemas.ByHuman:

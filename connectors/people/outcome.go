@@ -168,10 +168,8 @@ func byline(d *schemas.Decision) string { return cut(Line(deciderName(d.By)), ma
 // deciderName returns the name of the person or the rule that decided.
 func deciderName(by schemas.By) string {
 	switch {
-	case by.Kind == schemas.ByPolicy && (by.Name == "" || by.Name == "default"):
-		return "the built-in rules"
 	case by.Kind == schemas.ByPolicy:
-		return "the rule " + by.Name
+		return by.DescribeRule()
 	case by.Name != "":
 		return by.Name
 	case by.Kind == schemas.ByHuman:

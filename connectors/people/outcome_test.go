@@ -51,6 +51,8 @@ func TestOutcome(t *testing.T) {
 		`⛔ Denied · Bob · 14:21 UTC · web · "use make clean"`:                                                                   decided(schemas.Denied, schemas.RejectOnce, human("Bob", "web"), "use make clean"),
 		"⛔ Denied, and the agent remembers it · Bob · 14:21 UTC · terminal":                                                     decided(schemas.Denied, schemas.RejectAlways, human("Bob", "terminal"), ""),
 		"⛔ Denied · the rule Bash(rm:*) · 14:21 UTC":                                                                            decided(schemas.Denied, "", byPolicy, ""),
+		"⛔ Denied · the freeze by Ann · 14:21 UTC":                                                                              decided(schemas.Denied, "", schemas.By{Kind: schemas.ByPolicy, Name: "frozen by Ann"}, ""),
+		"✅ Allowed · the preset contained · 14:21 UTC":                                                                          decided(schemas.Allowed, "", schemas.By{Kind: schemas.ByPolicy, Name: "default contained"}, ""),
 		"⛔ Denied · the built-in rules · 14:21 UTC":                                                                             decided(schemas.Denied, "", byTable, ""),
 		"🚫 Dismissed · Ann · 14:21 UTC · my-channel":                                                                            decided(schemas.Cancelled, "", human("Ann", "my-channel"), ""),
 		"⌛ Expired: denied automatically":                                                                                       decided(schemas.TimedOut, "", byClock, ""),

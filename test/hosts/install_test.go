@@ -181,7 +181,7 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	out := said("install", "codex")
 	assert.Contains(t, out, "whenever Codex would ask its user: codex exec never does")
 	out = said("install", "codex", "--strict")
-	assert.Contains(t, out, asks+"; start nod")
+	assert.Contains(t, out, asks+"\n", "nod runs already")
 	out = said("install", "claude-code")
 	assert.NotContains(t, out, asks)
 	assert.Contains(t, out, "\nnod is asked whenever Claude Code would ask its user, in the permission modes default, acceptEdits and plan; in auto, in which Claude Code may start, bypassPermissions and dontAsk nod is asked nothing unless installed with --strict\n")
@@ -189,6 +189,7 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	assert.NotContains(t, said("install", "claude-code", "--strict"), "permission mode")
 
 	m.Kill()
+	assert.Contains(t, said("install", "gemini"), asks+"; start nod with: nod up")
 	found := said("doctor")
 	assert.NotContains(t, found, "permission mode")
 	assert.Contains(t, found, "failed a test call: nod hook claude-code: ")

@@ -196,7 +196,7 @@ func TestAFreezeOutlivesARestart(t *testing.T) {
 		t.Fatal(code, stdout)
 	}
 	_, stderr, _ = m.Run("pending")
-	if !strings.Contains(stderr, "every agent is frozen by") {
+	if !strings.Contains(stderr, "every agent is frozen by") || !strings.Contains(stderr, "; nod thaw ends it") {
 		t.Fatal(stderr)
 	}
 	_, stderr, code = m.Run("thaw", "--code-word", "open")

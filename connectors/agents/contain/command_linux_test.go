@@ -330,9 +330,9 @@ func TestBadSpecsAreRefused(t *testing.T) {
 		change func(*Spec)
 		says   string
 	}{
-		{func(s *Spec) { s.Project = "/" }, "holds home directories or the system"},
-		{func(s *Spec) { s.Project = r.top; s.Dir = r.top }, "holds home directories or the system"},
-		{func(s *Spec) { s.Write = []string{r.home} }, "holds home directories or the system"},
+		{func(s *Spec) { s.Project = "/" }, "is a home directory, holds one or belongs to the system"},
+		{func(s *Spec) { s.Project = r.top; s.Dir = r.top }, "is a home directory, holds one or belongs to the system"},
+		{func(s *Spec) { s.Write = []string{r.home} }, "is a home directory, holds one or belongs to the system"},
 		{func(s *Spec) { s.Project = r.top + "/link" }, "leads to"},
 		{func(s *Spec) { s.Project = "project" }, "no such file"},
 		{func(s *Spec) { s.Dir = r.outside }, "is outside the project"},

@@ -18,7 +18,7 @@ const reviewTime = 300 * time.Millisecond
 // paths that the command made, and lists changed files. A mount cannot protect a path that does
 // not exist yet.
 func (v *view) review(before time.Time, r *Report) {
-	w := &reviewer{names: &v.names, before: before, known: map[string]uint64{}, found: map[string]finding{}, buf: make([]byte, 64<<10)}
+	w := &reviewer{top: v.spec.Project, names: &v.names, before: before, known: map[string]uint64{}, found: map[string]finding{}, buf: make([]byte, 64<<10)}
 	for _, t := range v.trees {
 		if v.readOnly(t.top) {
 			continue
@@ -56,6 +56,7 @@ type reviewer struct {
 	undo   []string
 	undone []string
 	moved  string // the directory to which undone paths are moved
+	top    string // the top of the project
 	buf    []byte
 }
 
@@ -127,22 +128,44 @@ func (w *reviewer) sameDir(full string, ino uint64) bool {
 	return known && before == ino
 }
 
-// takeAway moves the paths of undo out of the project. If they cannot be moved, it removes them.
+// takeAway moves the paths of undo away, so that no program obeys them. If a path cannot be
+// moved, takeAway removes it.
 func (w *reviewer) takeAway() {
 	for _, p := range w.undo {
 		if _, err := os.Lstat(p); err != nil {
 			continue
 		}
-		if w.moved == "" {
-			w.moved, _ = os.MkdirTemp("", "nod-removed-")
-		}
-		to := filepath.Join(w.moved, strconv.Itoa(len(w.undone))+"-"+filepath.Base(p))
-		if w.moved == "" || os.Rename(p, to) != nil {
+		if !w.moveAway(p) {
 			_ = os.RemoveAll(p)
 		}
 		w.undone = append(w.undone, p)
 	}
 	w.undo = nil
+}
+
+// moveAway moves a path to a temporary directory, or, if that is on another file system, to a
+// directory at the top of the project whose name no program knows. The user may have made the path,
+// so it is kept.
+func (w *reviewer) moveAway(p string) bool {
+	name := strconv.Itoa(len(w.undone)) + "-" + filepath.Base(p)
+	for _, parent := range []string{os.TempDir(), w.top} {
+		if w.moved == "" || filepath.Dir(w.moved) != parent {
+			dir, err := os.MkdirTemp(parent, "nod-removed-")
+			if err != nil {
+				continue
+			}
+			if os.Rename(p, filepath.Join(dir, name)) == nil {
+				w.moved = dir
+				return true
+			}
+			_ = os.Remove(dir)
+			continue
+		}
+		if os.Rename(p, filepath.Join(w.moved, name)) == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // changes lists the files that changed since the command began.

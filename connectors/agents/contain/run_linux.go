@@ -120,7 +120,7 @@ func (s *Spec) check() error {
 	home := variable(s.Env, "HOME")
 	for _, p := range append([]string{s.Project}, s.Write...) {
 		if p == "/" || filepath.IsAbs(home) && within(filepath.Clean(home), p) || slices.Contains(topDirs, p) {
-			return fmt.Errorf("%s holds home directories or the system, so it cannot be given to a contained command: give a project below it", p)
+			return fmt.Errorf("%s is a home directory, holds one or belongs to the system, so a contained command cannot have it: name a project below it", p)
 		}
 	}
 	if !within(s.Dir, s.Project) && !slices.ContainsFunc(slices.Concat(s.Read, s.Write), func(p string) bool { return within(s.Dir, p) }) {

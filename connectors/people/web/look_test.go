@@ -58,7 +58,7 @@ func TestPictures(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	r.scenes()
-	p := r.visits("ann", 900, 560)
+	p := r.visits("ann", 900, 680)
 	p.darkness(false)
 	p.sees(row("r-5"))
 	p.pictures("inbox.png")
