@@ -68,7 +68,8 @@ var agentNames = []string{
 // instructions are files that agents, editors, shells, version control and build servers obey, and that are
 // no secrets.
 var instructions = []string{
-	"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md", ".cursorrules", ".windsurfrules", ".clinerules", ".roo", ".roomodes", ".kiro", ".amazonq", ".continue", ".augment", ".opencode",
+	"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md", ".cursorrules", ".windsurfrules", ".clinerules", ".roo", ".roomodes", ".kiro", ".amazonq", ".continue", ".augment", ".opencode", ".junie", ".windsurf", ".trae",
+	".fleet", ".run", ".devcontainer.json", "*.sublime-project", ".autoenv", ".autoenv.zsh",
 	".github/copilot-instructions.md", ".github/instructions", ".github/prompts", ".github/agents",
 	".github/workflows", ".github/actions", ".gitlab-ci.yml", ".circleci", ".travis.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile", ".drone.yml", ".buildkite", ".woodpecker", ".woodpecker.yml", ".forgejo", ".gitea", "appveyor.yml",
 	".husky", ".lefthook", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml", ".overcommit.yml", ".simple-git-hooks.json", ".simple-git-hooks.js", ".watchmanconfig",

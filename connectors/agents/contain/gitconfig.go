@@ -79,7 +79,9 @@ func (g *gitNames) readConfig(file string) {
 		case s.runsProgram():
 			for _, word := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t!;|&'\"()<>", r) }) {
 				at := g.resolve(word, g.top)
-				if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() {
+				info, err := os.Stat(at)
+				byItself := s.section != "alias" && strings.Contains(word, "/") && !strings.HasPrefix(word, "-")
+				if err == nil && info.Mode().IsRegular() || os.IsNotExist(err) && byItself { // the command must not make a missing program
 					g.paths = append(g.paths, at)
 				}
 			}

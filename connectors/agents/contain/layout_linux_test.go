@@ -1,6 +1,8 @@
 package contain
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,4 +42,43 @@ func TestAContainedCommandLeavesNoRepositoryAndNoRebaseForLater(t *testing.T) {
 		assert.NoDirExists(t, r.project+"/.git/"+name, res.err)
 		assert.Contains(t, res.Undone, r.project+"/.git/"+name)
 	}
+}
+
+func TestALinkInPlaceOfADirectoryWithProtectedNamesIsTakenAway(t *testing.T) {
+	r := dangerous(t)
+	r.file("old/real/workflows/ci.yml", "good")
+	require.NoError(t, os.Symlink("real", r.project+"/old/.github"))
+	res := r.sh(`mkdir -p new/tools/workflows; echo evil > new/tools/workflows/ci.yml; ln -s tools new/.github; echo evil > old/real/workflows/ci.yml`)
+	assert.NoFileExists(t, r.project+"/new/.github/workflows/ci.yml", res.err)
+	data, err := os.ReadFile(r.project + "/old/.github/workflows/ci.yml")
+	require.NoError(t, err)
+	assert.Equal(t, "good", string(data))
+}
+
+func TestAMissingProgramOfGitsSettingsIsNotMade(t *testing.T) {
+	r := dangerous(t)
+	r.file(".git/config", "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = bin/watch\n")
+	res := r.sh(`mkdir -p bin; echo evil > bin/watch; chmod +x bin/watch`)
+	assert.NoFileExists(t, r.project+"/bin/watch", res.err)
+	assert.Contains(t, res.Undone, r.project+"/bin/watch")
+}
+
+func TestAProtectedFileOnAnotherFileSystemIsKept(t *testing.T) {
+	r := newRig(t)
+	top, err := os.MkdirTemp("/dev/shm", "nod-test-")
+	if err != nil {
+		t.Skipf("left out: this machine has no second file system for the test: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(top) })
+	r.project = top
+	r.file("a/AGENTS.md", "the user's own")
+	res := r.sh(`mv a b`)
+	assert.Contains(t, res.Undone, top+"/b/AGENTS.md", res.err)
+	assert.NoFileExists(t, top+"/b/AGENTS.md")
+	kept, err := filepath.Glob(top + "/nod-removed-*/*-AGENTS.md")
+	require.NoError(t, err)
+	require.Len(t, kept, 1)
+	data, err := os.ReadFile(kept[0])
+	require.NoError(t, err)
+	assert.Equal(t, "the user's own", string(data))
 }

@@ -98,6 +98,8 @@ func (w *reviewer) tree(t tree) {
 			case k == gitDir && harmlessRepository(full):
 			case k == gitDir, w.names.protected != nil && w.names.protected(full[len(t.top)+1:]):
 				w.undo = append(w.undo, full)
+			case typ == unix.DT_LNK && w.names.leads(full[len(t.top)+1:]):
+				w.undo = append(w.undo, full)
 			case name == "HEAD" && bareRepositoryAt(dir):
 				w.undo = append(w.undo, full)
 			case typ == unix.DT_DIR || typ == unix.DT_UNKNOWN:

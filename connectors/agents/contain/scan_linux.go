@@ -69,6 +69,14 @@ func (n *names) of(top, full, name string) kind {
 	return plain
 }
 
+// leads reports whether a symbolic link stands for a directory in which names are protected, such
+// as .github.
+func (n *names) leads(rel string) bool {
+	return n.protected != nil && slices.ContainsFunc([]string{"/workflows/x.yml", "/copilot-instructions.md", "/hooks/x.json"}, func(below string) bool {
+		return n.protected(rel + below)
+	})
+}
+
 // subdir is a directory to read.
 type subdir struct {
 	path string
@@ -158,8 +166,11 @@ func (s *scanner) directory(dir string, buf []byte) (sub []subdir, found []findi
 			typ = byte(st.Mode & unix.S_IFMT >> 12)
 		}
 		k := s.names.of(s.top, full, name)
-		if k == plain && typ == unix.DT_SOCK {
+		switch {
+		case k == plain && typ == unix.DT_SOCK:
 			k = socket
+		case k == plain && typ == unix.DT_LNK && s.names.leads(strings.TrimPrefix(full[len(s.top):], "/")):
+			k = protected
 		}
 		if k == gitHead && (typ != unix.DT_REG || !bareRepositoryAt(dir)) {
 			k = plain
