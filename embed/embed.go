@@ -109,7 +109,7 @@ func (n *Nod) start(ctx context.Context) error {
 		}
 	}
 	n.system = actors.NewSystem(o.Log)
-	host, _ := os.Hostname()    // if the host name is unknown, allow rules that depend on it do not apply
+	host, _ := os.Hostname()    // a rule that allows calls by the host name does not apply if the name is unknown
 	home, _ := os.UserHomeDir() // if the home directory is unknown, allow rules that depend on it do not apply
 	own, err := ownFiles(o.DataDir)
 	if err != nil {

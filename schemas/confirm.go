@@ -64,9 +64,9 @@ func (c *Confirm) Accepts(connector string) bool {
 	return c.MinDisplay == "" || slices.Index(displays, DisplayOf(connector)) >= slices.Index(displays, c.MinDisplay)
 }
 
-// CodeWordFor returns the rule whose code word an answer that allows a request of this
-// risk must contain, or nil if no rule wants a code word. Of several such rules it returns
-// the one for the highest risk.
+// CodeWordFor returns the rule that wants a code word in answers that allow a request of this
+// risk. If several rules want one, it returns the rule for the highest risk; if no rule wants
+// one, it returns nil.
 func (s *Settings) CodeWordFor(risk Risk) (word *Confirm) {
 	for _, c := range s.Confirms() {
 		if c.CodeWord() && c.Wants(risk) && (word == nil || slices.Index(risks, c.Risk) > slices.Index(risks, word.Risk)) {

@@ -16,15 +16,15 @@ const (
 	countWithin = 5 * time.Second
 )
 
-// openCounts caches the number of pending questions of crowded sessions, which have many, so
-// that a new request there does not make the server list them. A cached count includes the
-// questions that this engine has added since the last counting; any other change may be
-// missing for countedFor.
+// openCounts caches how many questions are pending in each session that has many of them.
+// Without the cache, the server would list these questions for each new request. A cached
+// count includes at once the questions that this engine has added. Other changes may be
+// missing from it for the duration countedFor.
 //
 // A count is cached only if it is far above the number of questions that phones and chats show
-// at a time, so an outdated count never lets a question be shown too early. After a session
-// has become small, an outdated count may hold back a question needlessly until shrank is
-// called.
+// at a time, so an outdated count never lets a question be shown too early. If few questions
+// are left, an outdated count may hold back a question needlessly, until the engine calls the
+// method shrank.
 type openCounts struct {
 	// count returns the number of a session's pending questions, from the server.
 	count func(ctx context.Context, session string) (int, error)

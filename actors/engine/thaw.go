@@ -7,9 +7,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// mayThaw returns FORBIDDEN for a thaw by a person who may not decide every request, and for a
-// thaw from the agents' machine if a second device could thaw. If no second device could, a
-// thaw from the agents' machine needs the code word, if the settings name one.
+// mayThaw returns FORBIDDEN if the settings do not let the person decide every request, or if
+// the thaw comes from the machine of the agents although another device could thaw. Without
+// another device, a thaw from that machine needs the code word of the settings, if there is one.
 func (e *admin) mayThaw(ctx context.Context, who *schemas.Approver, connector, word string) error {
 	if !who.Everything() {
 		return schemas.Errorf(schemas.CodeForbidden, "%s may freeze and not thaw: that takes an approver whose for and max_risk in approvers.people are empty", who.Name)

@@ -13,9 +13,9 @@ type Answers struct {
 	all []schemas.RememberedRule
 
 	index   sync.Once
-	byWords map[string][]int // indexes in the field all of the answers for commands; the key is the command's words, each followed by wordEnd
+	byWords map[string][]int // the positions, in the slice all, of the answers for commands; the key is the command's words, each followed by wordEnd
 	longest int              // the number of words of the longest command in byWords
-	others  []int            // indexes in the field all of the answers that are not for commands
+	others  []int            // the positions, in the slice all, of the answers that are not for commands
 }
 
 // NewAnswers returns the answers in the slice all, with an index. It does not copy this slice,

@@ -214,8 +214,8 @@ func TestRememberedPrefixesKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// A rule that a user wrote for a runner or for git, with any further words, takes the same
-// bounds as an answer. Wider words must be in the rule.
+// A user's rule such as Bash(go test:*) allows, after its words, only the flags and paths that a
+// lasting answer for the same command would allow. Any other flag must be written in the rule.
 func TestRulesForRunnersKeepToTheProject(t *testing.T) {
 	for rule, c := range map[string]struct{ asks, allows []string }{
 		"Bash(go test:*)":                      {[]string{"go test -exec=id ./...", "go test -exec id", "go test -toolexec=x", "go test -coverprofile=main.go", "go test -o main.go", "go test /tmp/evil/...", "go test -C /tmp/x", "go test ../x", "go test @f", "cd /tmp && go test"}, []string{"go test", "go test ./...", "go test -run X -count=1 ./...", "cd src && go test . 2>&1 | tail"}},

@@ -70,6 +70,9 @@ func runSpec(c schemas.Container, args []string, session string) (contain.Spec, 
 	if err != nil {
 		return contain.Spec{}, err
 	}
+	if project != c.Project { // an earlier command may have made the link
+		return contain.Spec{}, fmt.Errorf("the project %s leads to %s: start the agent in that directory", c.Project, project)
+	}
 	dir, err := filepath.EvalSymlinks(c.Dir)
 	if err != nil {
 		return contain.Spec{}, err

@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,8 +93,44 @@ func containable(project string) string {
 		return "this system cannot run it contained"
 	case !filepath.IsAbs(project):
 		return "the hook was given no project directory, so it cannot run contained"
+	case leadsElsewhere(project):
+		return "the project's directory is a link, or lies below one, so it cannot run contained"
+	case !found(os.Getenv("PATH"), project):
+		return "a directory of the project comes before nod's in PATH, so a contained command could put another nod there"
 	}
 	return schemas.ContainPossible
+}
+
+// leadsElsewhere reports whether a path is not the real path of its directory.
+func leadsElsewhere(project string) bool {
+	real, err := filepath.EvalSymlinks(project)
+	return err != nil || real != filepath.Clean(project)
+}
+
+// found reports whether a shell with this PATH finds nod, and finds it before it looks into a
+// directory of the project. The changed call runs nod by its name, outside of any container.
+func found(path, project string) bool {
+	projects := []string{filepath.Clean(project)}
+	if real, err := filepath.EvalSymlinks(project); err == nil {
+		projects = append(projects, real)
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			return false
+		}
+		for _, at := range []string{dir, filepath.Join(dir, "nod")} {
+			real, err := filepath.EvalSymlinks(at)
+			for _, p := range append([]string{filepath.Clean(at)}, real) {
+				if slices.ContainsFunc(projects, func(top string) bool { return p == top || strings.HasPrefix(p, top+"/") }) {
+					return false
+				}
+			}
+			if info, statErr := os.Stat(at); err == nil && at != dir && statErr == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached:

@@ -130,8 +130,8 @@ func serve(b *testing.B, ctx context.Context, n *embed.Nod, c people.Carrier) (s
 	}
 }
 
-// narrow is a carrier that makes at most cap(room) calls for prompts at the same time, and calls
-// the function done after each prompt has its buttons.
+// narrow is a carrier that sends at most cap(room) prompts at the same time. When a prompt has
+// got its buttons, narrow calls the function in its field done.
 type narrow struct {
 	*telegram.Carrier
 	room chan struct{}

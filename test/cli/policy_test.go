@@ -182,7 +182,7 @@ func TestPolicySuggestAndReplay(t *testing.T) {
 
 	r = b.policy("", "replay", "agents")
 	require.Zero(t, r.Code, r.Err)
-	for _, want := range []string{"design   4 calls in 1 sessions: 0 allowed, 4 asked", "readers  4 calls", "project  4 calls", "spares   2: Bash(go test:*) in /p"} {
+	for _, want := range []string{"design    4 calls in 1 sessions: 0 allowed, 0 contained, 4 asked", "readers   4 calls", "project   4 calls", "contained 4 calls", "spares   2: Bash(go test:*) in /p"} {
 		require.Contains(t, r.Stdout, want)
 	}
 	var replayed []struct {
@@ -190,7 +190,7 @@ func TestPolicySuggestAndReplay(t *testing.T) {
 		Asked  int
 	}
 	require.NoError(t, json.Unmarshal([]byte(b.policy("", "replay", "--json", "agents").Stdout), &replayed))
-	require.Len(t, replayed, 3)
+	require.Len(t, replayed, 4)
 	require.Contains(t, b.policy("", "replay", b.write("empty.jsonl", "\n")).Err, "no tool call")
 }
 

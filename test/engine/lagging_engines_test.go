@@ -36,7 +36,7 @@ func TestALaggingEngineObeysTheRevokeOfAGrant(t *testing.T) {
 	ada, ann := env.Agent("ada"), env.Ann()
 	lasting := ann.Remembers(ada.Asks(rig.Shell("S", "1", "make test")), schemas.ScopeSession, 0)
 	tagged := ann.Allows(ada.Asks(rig.Permission("S", "", "r", "@network")))
-	for range 30 { // enough requests that every engine has cached both answers
+	for range 30 { // after these requests, every engine has both answers in its cache
 		env.Soon("the standing answer allows the command", func() bool {
 			asked, err := ada.Asker.Submit(env.Ctx, rig.Shell("S", "", "make test"))
 			env.NoError(err)

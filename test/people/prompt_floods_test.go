@@ -111,6 +111,7 @@ func TestAQuestionThatWasNotShownShowsNoOutcome(t *testing.T) {
 	startWorker(env, tg.on(nil, nil))
 	ada := env.Agent("ada")
 	first := ada.Asks(deployTo("S", "first"))
+	env.Soon("the first question is shown", func() bool { return tg.choices("first") == 1 })
 	ada.Asks(deployTo("S", "held"))
 	ada.Withdraws("S", "held")
 	env.Ann().Denies(first)

@@ -12,7 +12,7 @@ func newChecks() map[string]func(*command) {
 		"source": (*command).runsScript, ".": (*command).runsScript, "eval": (*command).evaluates, "trap": (*command).evaluates,
 		"xargs": (*command).appends, "find": (*command).finds, "fd": (*command).finds, "fdfind": (*command).finds,
 		"npx": (*command).npx, "bunx": (*command).npx, "pnpx": (*command).npx, "uvx": (*command).uvx, "curl": (*command).downloads, "wget": (*command).downloads,
-		"kill": (*command).kills, "pip3": (*command).manages,
+		"kill": (*command).kills, "less": (*command).pages, "more": (*command).pages, "pip3": (*command).manages,
 	}
 	for name := range interpreters {
 		table[name] = (*command).interprets
@@ -39,10 +39,19 @@ func (c *command) kills() {
 	}
 }
 
+// pages judges less and more, which read files. A flag may name a file to write or a program.
+func (c *command) pages() {
+	for _, t := range c.args {
+		if w := t.Before(); strings.HasPrefix(w, "-") && strings.ContainsAny(w, "oOkKtT-") && w != "--" || strings.HasPrefix(w, "+") {
+			c.refuse("may write a file with these words")
+		}
+	}
+}
+
 // pureReaders are commands that write nothing, whatever their words are.
 var pureReaders = set("ls cat head tail pwd echo which true false : sleep type printf wc cut nl tr rev tac paste fold expand column comm cmp diff seq grep egrep fgrep jq stat file du df " +
 	"basename dirname realpath readlink md5sum sha1sum sha256sum cksum shasum hexdump od strings ps date whoami id uname arch nproc hostname uptime free tty test [ cd wait jobs exit return break continue " +
-	"shift local export unset set printenv getconf locale ldd nm objdump size readelf tput clear lsof pgrep bc expr less more")
+	"shift local export unset set printenv getconf locale ldd nm objdump size readelf tput clear lsof pgrep bc expr")
 
 // textCommands are commands whose words are only printed or compared.
 var textCommands = set("echo printf : true false type which exit return set unset")
@@ -52,7 +61,9 @@ var patternFirst = set("grep egrep fgrep rg sed awk gawk mawk jq ag ack")
 
 // losesWork are commands that may delete or overwrite files.
 var losesWork = set("rm unlink mv shred srm truncate dd wipefs trash trash-put rimraf del-cli gio rsync install split csplit zip 7z cpio patch bfg ed ex vi vim nvim emacs nano sponge rename prename mmv " +
-	"dos2unix fallocate mkfs ddrescue fsck parallel watch entr script busybox toybox git-filter-repo yes tput-reset pax ar dropdb createdb")
+	"dos2unix fallocate mkfs ddrescue fsck parallel watch entr script busybox toybox git-filter-repo yes tput-reset pax ar dropdb createdb " +
+	"bsdtar jar 7za 7zr unrar unar wipe fdupes jdupes rdfind indent unix2dos mac2unix file-rename perl-rename logsave savelog logrotate convert magick mogrify vimdiff view gvim gview rvim mvim xxd git-annex tclsh wish expect " +
+	"pwsh powershell nu elvish xonsh fish csh tcsh")
 
 // people maps commands about which a person decides to the reason.
 var people = peopleTable()

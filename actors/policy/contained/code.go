@@ -2,24 +2,41 @@ package contained
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
-	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/shell"
-	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
 // An interpreter runs code from a flag, a file or its input.
 type interpreter struct {
-	inline string // letters of the flags whose value is code
-	long   string // the long flag whose value is code
-	valued []string
+	inline string   // letters of the flags whose value is code
+	long   string   // the long flag whose value is code
+	valued []string // flags whose value is the next word
+	last   bool     // the words after the code are the code's own
 }
 
 var interpreters = map[string]*interpreter{
-	"python": {inline: "c", valued: []string{"-W", "-X"}}, "python3": {inline: "c", valued: []string{"-W", "-X"}}, "node": {inline: "ep", long: "--eval", valued: []string{"-r", "--require"}},
-	"ruby": {inline: "e", valued: []string{"-I", "-r"}}, "perl": {inline: "eE"}, "php": {inline: "rBRE"}, "lua": {inline: "e"}, "tsx": {inline: "e", long: "--eval"}, "ts-node": {inline: "e", long: "--eval"},
-	"sh": {inline: "c"}, "bash": {inline: "c"}, "dash": {inline: "c"}, "zsh": {inline: "c"}, "ksh": {inline: "c"},
+	"python": {inline: "c", valued: []string{"-W", "-X"}, last: true}, "node": {inline: "ep", long: "--eval", valued: []string{"-r", "--require", "-C", "--conditions"}},
+	"ruby": {inline: "e", valued: []string{"-I", "-r", "-C", "-E"}}, "perl": {inline: "eE", valued: []string{"-I"}}, "php": {inline: "rBRE", valued: []string{"-d", "-c", "-z"}}, "lua": {inline: "e", valued: []string{"-l"}}, "tsx": {inline: "e", long: "--eval"}, "ts-node": {inline: "e", long: "--eval"},
+	"sh": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "bash": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "dash": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "zsh": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "ksh": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true},
+}
+
+// programOf returns the name under which the tables know a program: python3.11 is python, gsed is
+// sed.
+func programOf(name string) string {
+	if other := otherNames[name]; other != "" {
+		return other
+	}
+	if base := strings.TrimRight(name, "0123456789.-"); interpreters[base] != nil {
+		return base
+	}
+	return name
+}
+
+var otherNames = map[string]string{
+	"python3": "python", "pypy3": "python", "pypy": "python", "ipython": "python", "ipython3": "python", "nodejs": "node", "luajit": "lua", "ash": "sh", "mksh": "sh", "rbash": "bash",
+	"nawk": "awk", "original-awk": "awk", "gsed": "sed", "gtar": "tar", "gfind": "find", "gxargs": "xargs", "grm": "rm", "gmv": "mv", "gcp": "cp", "gln": "ln",
 }
 
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true}
@@ -28,30 +45,69 @@ var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true
 // line itself must not delete, overwrite or start programs.
 func (c *command) interprets() {
 	in := interpreters[c.name]
-	for i, t := range c.args {
+	ran := false
+	for i := 0; i < len(c.args); i++ {
+		t := c.args[i]
 		if !t.Known && t.Before() == "" {
 			c.refuse("runs code that is not known")
 			return
 		}
 		text := t.Text
 		if !strings.HasPrefix(text, "-") || text == "-" || text == "--" {
-			c.runsFile(i, t)
+			if !ran {
+				c.runsFile(i, t)
+			}
+			if i > 0 && text != "--" { // the word may be the value of the flag before it
+				c.laterCode(in, i+1)
+			}
 			return
 		}
-		if text == "-m" || strings.HasPrefix(text, "-m") && strings.HasPrefix(c.name, "python") {
-			c.runsModule(c.args[i:])
+		if c.name == "php" && strings.HasPrefix(text, "--") && text != "--version" && text != "--ini" {
+			c.refuse(text + " is not a flag that nod knows")
+			return
+		}
+		if strings.Contains(text, "data:") || i+1 < len(c.args) && strings.HasPrefix(c.args[i+1].Text, "data:") {
+			c.refuse("runs code that nod does not read")
+			return
+		}
+		if slices.Contains(in.valued, text) {
+			i++
+			continue
+		}
+		if m := strings.IndexByte(text, 'm'); c.name == "python" && m > 0 && !strings.HasPrefix(text, "--") && !strings.ContainsAny(text[:m], "cWX") {
+			module := shell.Term{Text: "-m" + text[m+1:], Known: t.Known}
+			c.runsModule(append([]shell.Term{module}, c.args[i+1:]...))
 			return
 		}
 		if code, is := in.code(text, c.args[i+1:]); is {
-			c.runsCode(code)
-			return
+			if c.runsCode(code); in.last {
+				return
+			}
+			ran = true
+			if code.Text != "" && i+1 < len(c.args) && code.Text == c.args[i+1].Text {
+				i++
+			}
 		}
 		if strings.HasPrefix(c.name, "perl") && strings.Contains(text, "i") || c.name == "ruby" && strings.HasPrefix(text, "-i") {
 			c.refuse("edits files in place")
 			return
 		}
 	}
-	c.runsInput()
+	if !ran {
+		c.runsInput()
+	}
+}
+
+// laterCode judges the code of the flags from the word at i on.
+func (c *command) laterCode(in *interpreter, i int) {
+	for ; i < len(c.args); i++ {
+		if !strings.HasPrefix(c.args[i].Text, "-") {
+			continue
+		}
+		if code, is := in.code(c.args[i].Text, c.args[i+1:]); is {
+			c.runsCode(code)
+		}
+	}
 }
 
 // code returns the code that a flag holds. It is unknown if its Term is.
@@ -71,10 +127,10 @@ func (in *interpreter) code(flag string, rest []shell.Term) (shell.Term, bool) {
 		return next, false
 	}
 	at := strings.IndexAny(flag, in.inline)
-	if at < 1 {
+	if at < 1 || in.inline == "ep" && strings.HasPrefix(next.Text, "-") {
 		return next, false
 	}
-	if at+1 < len(flag) && in.inline != "c" {
+	if at+1 < len(flag) && in.inline != "c" && in.inline != "ep" {
 		return shell.Term{Text: flag[at+1:], Known: true}, true
 	}
 	return next, true
@@ -82,7 +138,8 @@ func (in *interpreter) code(flag string, rest []shell.Term) (shell.Term, bool) {
 
 // runsFile judges the file that an interpreter runs.
 func (c *command) runsFile(i int, t shell.Term) {
-	if t.Text == "-" || t.Text == "--" {
+	if t.Text == "-" || t.Text == "--" || input(t.Text) {
+		c.args = nil
 		c.runsInput()
 		return
 	}
@@ -92,7 +149,10 @@ func (c *command) runsFile(i int, t shell.Term) {
 		return
 	}
 	for _, p := range all {
-		if !c.readable(p) {
+		switch {
+		case inPrivate(c.script, p):
+			c.refuse("runs code in /tmp, which nod has not read")
+		case !c.readable(p):
 			c.need(c.Words, "@read:"+p)
 		}
 	}
@@ -116,10 +176,23 @@ func (c *command) runsModule(args []shell.Term) {
 	case "pip", "pip3":
 		c.again(append([]shell.Term{{Text: "pip", Known: true}}, args[1:]...))
 	default:
+		if actingModules[module] || module == "venv" && slices.ContainsFunc(args, func(t shell.Term) bool { return strings.HasPrefix(t.Text, "--c") }) {
+			c.refuse("-m " + module + " may overwrite files or run code")
+		}
 		rest := *c
 		rest.args = args[1:]
 		rest.targets()
 	}
+}
+
+// actingModules are modules of Python's own library that write files of the caller's choice, or
+// run code in the line.
+var actingModules = set("timeit zipfile tarfile zipapp json.tool pdb cProfile profile trace code sqlite3 runpy fileinput lib2to3 pydoc asyncio gzip idlelib twine ensurepip shelve bdb " +
+	"base64 uu quopri rimraf pickle")
+
+// input reports whether a path names what a command reads from its input or another stream.
+func input(p string) bool {
+	return p == "/dev/stdin" || strings.HasPrefix(p, "/dev/fd/") || strings.HasPrefix(p, "/proc/")
 }
 
 // runsInput judges an interpreter that reads its code from its input.
@@ -133,7 +206,7 @@ func (c *command) runsInput() {
 			return // a file is the project's code, like one that is named as an operand
 		}
 	}
-	if len(c.args) == 0 && !c.Piped {
+	if len(c.args) == 0 && !c.Piped && len(c.Redirects) == 0 {
 		return // without input it prints its version, or waits
 	}
 	for _, t := range c.args {
@@ -180,13 +253,18 @@ var safeOpen = regexp.MustCompile(`\bopen\s*\([^,()]*(?:,\s*(?:mode\s*=\s*)?['"]
 // dangerous reports whether code may delete or overwrite files, start programs, use a database
 // or the network, or hide what it does.
 func dangerous(code string) bool {
+	code = standardOutput.ReplaceAllString(code, "")
 	return dangerousCode.MatchString(safeOpen.ReplaceAllString(code, ""))
 }
+
+// standardOutput matches a call that prints.
+var standardOutput = regexp.MustCompile(`\b(?:sys|process)\.std(?:out|err)\.write`)
 
 // dangerousCode matches such code in Python, JavaScript, Ruby, Perl, PHP and Lua. To call a
 // function whose name it hides, code needs eval, getattr, an index or a similar form; these
 // match too.
 var dangerousCode = regexp.MustCompile(`(?i)` + strings.Join([]string{
+	`write|\bcopy_|\bcopy\s*\(|\bsave|\bto_(?:csv|json|excel|parquet)|extract|clear|fileio|filehandler|inplace|gzipfile|snapshot|splfile|io\.output|file\.new|\bmk[ds]|copytree|['"](?:w[bt]?\+?[bt]?|r[bt]?\+[bt]?)['"]|venv|profile`,
 	`unlink|rmtree|rmdir|rm_|\bremove|\brm(?:Sync)?\b|delete|fileutils|shutil|send2trash|rimraf|truncate|move`,
 	`rename|\.replace\s*\(\s*[^,()]*\)|os\.replace|copyfile|\bcp(?:Sync)?\s*\(|symlink|\blink(?:Sync)?\s*\(|chmod|chown|mkfifo`,
 	`write_?file|write_text|write_bytes|createwritestream|append_?file|output_?file|file_put|fwrite|fputs|file\.write|io\.write|mode\s*=|\bopen\b|sysopen|fdopen|fopen|touch`,
@@ -221,83 +299,5 @@ func (c *command) evaluates() {
 	}
 	if line := strings.Join(text, " "); line != "" && line != "-" {
 		c.all(c.script.Inner(line, c.Dirs))
-	}
-}
-
-// edits judges sed. In place, only substitutions and deletions of chosen lines are edits that a
-// person can follow.
-func (c *command) edits() {
-	var rest []shell.Term
-	inPlace := false
-	for i, t := range c.args {
-		if strings.HasPrefix(t.Text, "-i") || strings.HasPrefix(t.Text, "--in-place") {
-			inPlace = true
-			continue
-		}
-		if t.Text == "" && i > 0 && c.args[i-1].Text == "-i" {
-			continue // sed -i '' on BSD and macOS
-		}
-		if !t.Known && t.Before() == "" {
-			c.refuse("has words that are not known")
-			return
-		}
-		rest = append(rest, t)
-	}
-	words := make([]word.Word, len(rest))
-	for i, t := range rest {
-		words[i] = word.Word{Text: t.Text}
-	}
-	a, why := commands.Entry("sed").Check("sed", words, nil)
-	if why != "" {
-		c.refuse("has a script that is more than addresses, p, d, q and plain s///")
-		return
-	}
-	if !inPlace {
-		return
-	}
-	if bareDelete.MatchString(strings.Join(texts(rest), "\n")) {
-		c.refuse("empties files")
-	}
-	for _, p := range a.Paths() {
-		for i := range rest {
-			if rest[i].Text == p.Text {
-				c.writes(withoutGlob(rest[i]), false)
-				break
-			}
-		}
-	}
-}
-
-// bareDelete matches a script of sed that deletes or quits without an address.
-var bareDelete = regexp.MustCompile(`(?m)^\s*(?:[^;\n]*;)?\s*(?:1~1|1,\$|0~1)?\s*[dDqQ]\s*(?:;|$)`)
-
-func texts(terms []shell.Term) []string {
-	out := make([]string, len(terms))
-	for i, t := range terms {
-		out[i] = t.Text
-	}
-	return out
-}
-
-// withoutGlob returns the directory of a pattern instead of the pattern.
-func withoutGlob(t shell.Term) shell.Term {
-	if t.Glob {
-		t.Glob = false
-		if t.Text = t.Text[:strings.LastIndexByte(t.Text[:strings.IndexAny(t.Text, "*?[")], '/')+1]; t.Text == "" {
-			t.Text = "."
-		}
-	}
-	return t
-}
-
-// awkActs matches a program of awk that writes, runs or reads by itself.
-var awkActs = regexp.MustCompile(`system|getline|close\s*\(|\||@|print[^;}]*>|printf[^;}]*>|ENVIRON`)
-
-func (c *command) scans() {
-	for _, t := range c.args {
-		if !t.Known && t.Before() == "" || awkActs.MatchString(t.Text) || t.Text == "-i" || t.Text == "-f" || t.Text == "-l" || strings.HasPrefix(t.Text, "--") {
-			c.refuse("has a program that may write or run")
-			return
-		}
 	}
 }

@@ -159,7 +159,7 @@ func (j *judge) step(s *shell.Script, st shell.Step) {
 		j.refuse("the name of a command in it, " + name.Text + ", is not a plain one")
 		return
 	}
-	c.name, c.args = commands.ProgramName(name.Text), st.Words[1:]
+	c.name, c.args = programOf(commands.ProgramName(name.Text)), st.Words[1:]
 	c.programPath(name)
 	for _, t := range st.Words[1:] {
 		if !t.Known && strings.Contains(strings.TrimPrefix(t.Text, t.Before()), "..") {
@@ -167,6 +167,7 @@ func (j *judge) step(s *shell.Script, st shell.Step) {
 		}
 	}
 	c.judgeWords()
+	c.readsProgram()
 	if check := c.checks[c.name]; check != nil {
 		check(&c)
 		return
@@ -222,6 +223,9 @@ func obeyed(name string) bool {
 	return strings.HasSuffix(name, "EDITOR") || strings.HasSuffix(name, "PAGER")
 }
 
+// setsNames are commands of the shell that evaluate the index in the name of a variable.
+var setsNames = set("read getopts mapfile readarray declare typeset let")
+
 // judgeWords looks for secrets and for hidden commands in the words of a command.
 func (c *command) judgeWords() {
 	if textCommands[c.name] && c.name != "printf" && c.name != "unset" {
@@ -237,7 +241,7 @@ func (c *command) judgeWords() {
 		}
 	}
 	for i, t := range args {
-		if t.Known && strings.Contains(t.Text, "[") && strings.ContainsAny(t.Text, "$`") && (pureReaders[c.name] && !patternFirst[c.name]) {
+		if t.Known && strings.Contains(t.Text, "[") && strings.ContainsAny(t.Text, "$`") && (pureReaders[c.name] && !patternFirst[c.name] || setsNames[c.name]) {
 			c.refuse("may run the command that is hidden in an index")
 		}
 		if c.name == "git" && i > 0 && (args[i-1].Text == "-m" || args[i-1].Text == "--message") {
@@ -265,7 +269,7 @@ func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 		if len(inner.Words) == 0 || !inner.Words[0].Known {
 			continue
 		}
-		if name := commands.ProgramName(inner.Words[0].Text); losesWork[name] || wrappers[name] != nil || name == "git" || interpreters[name] != nil || name == "xargs" || name == "find" {
+		if name := programOf(commands.ProgramName(inner.Words[0].Text)); losesWork[name] || wrappers[name] != nil || name == "git" || interpreters[name] != nil || name == "xargs" || name == "find" {
 			trial := &judge{Judge: j.Judge, script: s}
 			if trial.step(in, inner); trial.why != "" {
 				j.refuse("a word of it may be a command: " + trial.why)
@@ -300,6 +304,7 @@ func (c *command) entry() {
 		c.refuse("may write files with these words")
 		return
 	}
+	c.unreadCode()
 	c.outputFlags()
 	c.targets()
 	c.mayWrap()
@@ -312,7 +317,7 @@ func (c *command) mayWrap() {
 		if !t.Known || strings.HasPrefix(t.Text, "-") {
 			continue
 		}
-		name := commands.ProgramName(t.Text)
+		name := programOf(commands.ProgramName(t.Text))
 		if !losesWork[name] && name != "rm" && name != "mv" && name != "git" && name != "xargs" && name != "find" && interpreters[name] == nil && wrappers[name] == nil {
 			continue
 		}

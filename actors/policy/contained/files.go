@@ -81,7 +81,7 @@ func (c *command) removesEmpty() {
 // copies judges cp. A copy as a link would make a later write change the original.
 func (c *command) copies() {
 	flags, operands := split(c.args, "-t", "--target-directory", "-S", "--suffix")
-	if hasFlag(flags, "lst", "--link", "--symbolic-link", "--target-directory", "--remove-destination") {
+	if hasFlag(flags, "lst", "--link", "--symbolic-link", "--target-directory", "--remove-destination") || hasFlag(flags, "n", "--no-clobber") && hasFlag(flags, "fiu", "--force", "--interactive", "--update") {
 		c.refuse("makes links, or names its target by a flag")
 		return
 	}
@@ -96,7 +96,7 @@ func (c *command) copies() {
 // lies in build output or /tmp may be deleted later.
 func (c *command) moves() {
 	flags, operands := split(c.args)
-	if !hasFlag(flags, "n", "--no-clobber") || hasFlag(flags, "fibtS", "--force", "--target-directory", "--exchange") {
+	if !hasFlag(flags, "n", "--no-clobber") || hasFlag(flags, "fibtuS", "--force", "--interactive", "--update", "--target-directory", "--exchange") {
 		c.refuse("may overwrite a file; with -n it does not")
 		return
 	}
@@ -165,7 +165,7 @@ func (c *command) archives() {
 	text := strings.Join(argv[1:], " ")
 	first := strings.TrimLeft(strings.Split(text+" ", " ")[0], "-")
 	switch {
-	case !known, strings.Contains(text, "--"), strings.Contains(text, "-I"):
+	case !known, strings.Contains(text, "--"), strings.Contains(text, "-I"), strings.Contains(first, "I"), strings.Contains(first, "P"), strings.Contains(text, " -P"), strings.Count(" "+text, " -C") > 1:
 		c.refuse("may write files with these words")
 	case c.name == "tar" && strings.HasPrefix(first, "t"), c.name == "unzip" && (first == "l" || first == "t" || first == "Z"):
 		return
@@ -206,6 +206,8 @@ func (c *command) outputFlags() {
 		switch {
 		case strings.HasPrefix(t.Text, "of="):
 			out.Text = t.Text[3:]
+		case len(name) > 2 && strings.HasPrefix(name, "-o") && attached[c.name] && !strings.HasPrefix(name, "-out"):
+			out.Text = t.Text[2:]
 		case name == "-o" && compilers[c.name], outputNames[name]:
 			if !eq && i+1 < len(c.args) {
 				out = c.args[i+1]
@@ -221,11 +223,15 @@ func (c *command) outputFlags() {
 		}
 		base := out.Text[strings.LastIndexByte(out.Text, '/')+1:]
 		dot := strings.LastIndexByte(base, '.')
-		c.writes(out, dot >= 0 && secrets.SourceExtension(base[dot+1:]) && base != "coverage.out")
+		named := dot < 0 && base != "" && base[0] >= 'A' && base[0] <= 'Z' // as Makefile and README
+		c.writes(out, named || name == "--basetemp" || dot >= 0 && secrets.SourceExtension(base[dot+1:]) && base != "coverage.out")
 	}
 }
 
+// attached are the commands whose -o can have its value in the same word.
+var attached = set("gcc cc g++ c++ clang clang++ ld curl shuf iconv as nasm javac rustc")
+
 var outputNames = map[string]bool{
 	"--output": true, "--output-file": true, "--outfile": true, "--outFile": true, "-coverprofile": true, "-cpuprofile": true, "-memprofile": true,
-	"-trace": true, "-blockprofile": true, "-mutexprofile": true, "--out": true,
+	"-trace": true, "-out": true, "--basetemp": true, "--log-file": true, "--LOG-FILE": true, "-blockprofile": true, "-mutexprofile": true, "--out": true,
 }

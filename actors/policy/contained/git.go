@@ -162,6 +162,9 @@ func (c *command) remote(rest []string, args []shell.Term) {
 		case strings.Contains(w, "::") || strings.HasPrefix(w, "file:") || strings.HasPrefix(w, "/") || strings.HasPrefix(w, "."):
 			c.refuse("names a remote that nod does not follow")
 			return
+		case !strings.HasPrefix(w, "-") && !strings.Contains(w, "://") && strings.ContainsAny(w, "+:"):
+			c.refuse("fetches into a branch, whose commits may be lost")
+			return
 		case i < len(args) && err == nil && u.Scheme == "https" && u.Hostname() != "" && u.User == nil:
 			tag = endpoint(u)
 		}

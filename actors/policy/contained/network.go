@@ -88,6 +88,8 @@ func (c *command) manages() {
 		}
 	}
 	switch {
+	case text == "pub" && !(len(rest) > 0 && contains("get upgrade outdated add deps", rest[0].Text)):
+		c.refuse("pub may do more than fetch with these words")
 	case contains(reg.fetch, text):
 		if name == "go" || name == "cargo" || !c.remoteSource(rest) {
 			for _, h := range reg.hosts {
@@ -144,11 +146,15 @@ func (c *command) runs(sub string, rest []shell.Term) {
 	}
 	inner.outputFlags()
 	inner.targets()
+	inner.unreadCode()
+	if c.name == "go" || c.name == "bun" && sub == "run" {
+		inner.mayWrap()
+	}
 }
 
 // farTargets are parts of the names of targets and scripts that are meant for something outside
 // the project, or for a database.
-var farTargets = []string{"deploy", "publish", "release", "push", "destroy", "drop", "migrate", "rollback", "reset", "seed", "purge", "wipe", "nuke", "prune", "uninstall", "prod", "upload", "ship", "sync-db"}
+var farTargets = []string{"deploy", "publish", "release", "push", "destroy", "drop", "flush", "fresh", "truncate", "erase", "migrate", "rollback", "reset", "seed", "purge", "wipe", "nuke", "prune", "uninstall", "prod", "upload", "ship", "sync-db"}
 
 // targets judges the operands of a command that runs a target of the project.
 func (c *command) targets() {
@@ -160,17 +166,20 @@ func (c *command) targets() {
 			c.refuse("runs a target that is not known")
 			return
 		}
-		low := strings.ToLower(t.Text)
-		if strings.HasPrefix(low, "-") || strings.ContainsAny(low, "/. =") {
-			continue
-		}
-		for _, far := range farTargets {
-			for part := range strings.FieldsFuncSeq(low, func(r rune) bool { return r == ':' || r == '-' || r == '_' }) {
-				if part == far {
-					c.refuse("runs " + t.Text + ", which may change more than the project's files")
-					return
-				}
-			}
+		c.farTarget(t.Text)
+	}
+}
+
+// farTarget refuses a target whose name says that it changes more than the project.
+func (c *command) farTarget(name string) {
+	low := strings.ToLower(name)
+	if strings.HasPrefix(low, "-") || strings.ContainsAny(low, "/. =") {
+		return
+	}
+	for part := range strings.FieldsFuncSeq(low, func(r rune) bool { return r == ':' || r == '-' || r == '_' }) {
+		if slices.Contains(farTargets, part) {
+			c.refuse("runs " + name + ", which may change more than the project's files")
+			return
 		}
 	}
 }
@@ -189,7 +198,11 @@ func (c *command) npx() {
 			c.need(c.Words, "@network:"+h)
 		}
 	}
-	c.again(c.args[slices.IndexFunc(c.args, func(t shell.Term) bool { return t == operands[0] }):])
+	at := slices.IndexFunc(c.args, func(t shell.Term) bool { return t == operands[0] })
+	for _, t := range c.args[at:] {
+		c.farTarget(t.Text)
+	}
+	c.again(c.args[at:])
 }
 
 func (c *command) uvx() {

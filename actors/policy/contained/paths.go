@@ -153,6 +153,9 @@ func (c *command) programPath(name shell.Term) {
 		c.refuse("is at a path that is not known")
 	}
 	for _, p := range all {
+		if inPrivate(c.script, p) {
+			c.refuse("is in /tmp, and nod has not read it")
+		}
 		if !c.readable(p) {
 			c.need(c.Words, "@read:"+p)
 		}

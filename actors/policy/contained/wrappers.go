@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
@@ -131,7 +132,7 @@ func (c *command) fills(words []shell.Term) {
 	if c.why != before {
 		return
 	}
-	if n := words[0].Text; interpreters[n] != nil || n == "git" && !filledGit(words) {
+	if n := programOf(commands.ProgramName(words[0].Text)); interpreters[n] != nil || n == "git" && !filledGit(words) {
 		c.refuse("gives " + n + " words that are not known")
 	}
 }

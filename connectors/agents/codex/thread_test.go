@@ -12,8 +12,9 @@ import (
 	"github.com/nodbus/nod/nodtest"
 )
 
-// A request's project, which decides the rules that apply, is the directory of the thread,
-// which the client chose. It is never the directory of the command, which the model chose.
+// The project of a request decides which rules apply. It is the directory of the thread, because
+// the client chose that directory. It is never the directory of the command, because the model
+// chose that one.
 func TestTheProjectIsTheThreadsDirectory(t *testing.T) {
 	elsewhere := strings.NewReplacer(`"cwd":"/p/deep"`, `"cwd":"/tmp/x"`).Replace
 	for name, c := range map[string]struct {

@@ -111,7 +111,20 @@ func (c *covers) repository(dir string) {
 			c.protect(filepath.Join(tree, name))
 		}
 	}
+	// Git would obey a repository in modules when a submodule is set up, and the commands in the
+	// list of a rebase when it goes on.
+	for _, name := range []string{"modules", "rebase-merge", "rebase-apply"} {
+		if p := filepath.Join(dir, name); !exists(p) {
+			c.absent = append(c.absent, p)
+		}
+	}
+	c.protect(filepath.Join(dir, "rebase-merge/git-rebase-todo"))
 	c.modules(filepath.Join(dir, "modules"), 0)
+}
+
+func exists(p string) bool {
+	_, err := os.Lstat(p)
+	return err == nil
 }
 
 // modules protects the repositories of submodules, which may lie in nested directories.

@@ -206,6 +206,28 @@ func TestNewProtectedFilesAreTakenAway(t *testing.T) {
 	assert.Contains(t, res.Changed, "new/ok.txt")
 }
 
+// A mount keeps its own name from being renamed, but not the names of directories above it.
+func TestProtectedFilesCannotBeReplacedByWayOfTheirDirectories(t *testing.T) {
+	r := dangerous(t)
+	r.file("deep/a/.claude/settings.json", "{}")
+	r.file("deep/a/AGENTS.md", "good")
+	r.file("other/workflows/ci.yml", "evil")
+	r.file("swap/.github/workflows/ci.yml", "good")
+	r.file("swap/tmpl/workflows/ci.yml", "evil")
+	out, err := osexec.Command("git", "init", "-q", r.project+"/deep/repo").CombinedOutput()
+	require.NoError(t, err, string(out))
+	res := r.sh(`mv deep gone; mkdir -p deep/a/.claude deep/repo; echo evil > deep/a/.claude/settings.json; echo evil > deep/a/AGENTS.md
+		cp -r gone/repo/.git deep/repo/.git; echo evil > deep/repo/.git/hooks/pre-commit; mv swap/.github swap/gone; mv swap/tmpl swap/.github`)
+	for _, gone := range []string{"deep/a/.claude", "deep/a/AGENTS.md", "deep/repo/.git"} {
+		assert.NoFileExists(t, r.project+"/"+gone)
+		assert.NoDirExists(t, r.project+"/"+gone)
+		assert.Contains(t, res.Undone, r.project+"/"+gone, res.err)
+	}
+	if data, err := os.ReadFile(r.project + "/swap/.github/workflows/ci.yml"); err == nil {
+		assert.NotContains(t, string(data), "evil")
+	}
+}
+
 func TestARepositoryCanBeCommittedTo(t *testing.T) {
 	r := dangerous(t)
 	res := r.sh(`git add main.txt && git commit -qm one --no-verify && git checkout -qb other && git log --format=%an && git stash list && git status --short | head -2`)

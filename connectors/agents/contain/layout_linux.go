@@ -139,6 +139,10 @@ func (l *layout) system() error {
 		if within(p, "/proc") || within(p, "/dev") || l.visible(p) {
 			continue
 		}
+		if p == systemGit {
+			l.git(p)
+			continue
+		}
 		if err := l.show(p, harmless|inner.ReadOnly); err != nil {
 			return err
 		}
@@ -215,7 +219,7 @@ func (l *layout) homeDir() error {
 
 // tool shows a directory of a toolchain, unless it holds a home directory or a secret's name.
 func (l *layout) tool(dir string, cache bool) error {
-	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" || dir == "/home" || dir == "/tmp" || l.visible(dir) ||
+	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" || slices.Contains(topDirs, dir) || l.visible(dir) ||
 		l.home != "" && within(l.home, dir) || within(l.spec.Project, dir) || within(dir, l.spec.Project) || l.spec.Secret != nil && l.spec.Secret(dir) {
 		return nil
 	}
@@ -245,12 +249,20 @@ func (l *layout) userGit() error {
 		return nil
 	}
 	for _, name := range []string{".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"} {
-		data, err := os.ReadFile(filepath.Join(l.home, name))
-		if err == nil && len(data) <= maxCopied {
-			l.file(filepath.Join(l.home, name), withoutLogins(string(data)))
-		}
+		l.git(filepath.Join(l.home, name))
 	}
 	return nil
+}
+
+// systemGit is the file of git's settings for all users.
+const systemGit = "/etc/gitconfig"
+
+// git copies a file of git's settings without logins. It does nothing if the file cannot be read.
+func (l *layout) git(p string) {
+	data, err := os.ReadFile(p)
+	if err == nil && len(data) <= maxCopied {
+		l.file(p, withoutLogins(string(data)))
+	}
 }
 
 // grants shows the project and the paths that the command may also read or write.

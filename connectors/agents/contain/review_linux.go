@@ -18,16 +18,16 @@ const reviewTime = 300 * time.Millisecond
 // paths that the command made, and lists changed files. A mount cannot protect a path that does
 // not exist yet.
 func (v *view) review(before time.Time, r *Report) {
-	w := &reviewer{names: &v.names, before: before, known: map[string]bool{}, buf: make([]byte, 64<<10)}
+	w := &reviewer{names: &v.names, before: before, known: map[string]uint64{}, found: map[string]finding{}, buf: make([]byte, 64<<10)}
 	for _, t := range v.trees {
 		if v.readOnly(t.top) {
 			continue
 		}
-		for _, dir := range t.dirs {
-			w.known[dir] = true
+		for i, dir := range t.dirs {
+			w.known[dir] = t.inos[i]
 		}
 		for _, f := range t.found {
-			w.known[f.path] = true
+			w.found[f.path] = f
 		}
 	}
 	for _, t := range v.trees {
@@ -50,7 +50,8 @@ func (v *view) review(before time.Time, r *Report) {
 type reviewer struct {
 	names  *names
 	before time.Time
-	known  map[string]bool // what existed before the command
+	known  map[string]uint64  // the inodes of the directories that existed before the command
+	found  map[string]finding // the findings that existed before the command
 	dirs   []string        // directories of the tree at its top, after the command
 	undo   []string
 	undone []string
@@ -62,9 +63,22 @@ func (w *reviewer) changed(st *unix.Stat_t) bool {
 	return !time.Unix(st.Ctim.Unix()).Before(w.before)
 }
 
-// tree looks for new protected names. A directory whose change time is old has no new entries.
+// existed reports whether a path is the same file as before the command. A command can rename a
+// directory above a protected file, and make another file at the old path.
+func (w *reviewer) existed(full string) bool {
+	f, ok := w.found[full]
+	if !ok {
+		return false
+	}
+	now, err := inspect(full, f.kind)
+	return err == nil && now.dev == f.dev && now.ino == f.ino
+}
+
+// tree looks for new protected names. A directory whose change time is old has no new entries,
+// unless it took another directory's place.
 func (w *reviewer) tree(t tree) {
 	todo := slices.Clone(t.dirs)
+	moved := map[string]bool{}
 	for len(todo) > 0 {
 		dir := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -73,19 +87,20 @@ func (w *reviewer) tree(t tree) {
 			continue
 		}
 		w.dirs = append(w.dirs, dir)
-		if w.known[dir] && !w.changed(&st) {
+		if _, known := w.known[dir]; known && !moved[dir] && !w.changed(&st) {
 			continue
 		}
-		_ = eachEntry(dir, w.buf, func(name string, typ byte) error {
+		_ = eachEntry(dir, w.buf, func(name string, typ byte, ino uint64) error {
 			full := dir + "/" + name
 			switch k := w.names.of(t.top, full, name); {
-			case w.known[full]:
+			case w.existed(full), w.sameDir(full, ino):
 			case k == gitDir && harmlessRepository(full):
 			case k == gitDir, w.names.protected != nil && w.names.protected(full[len(t.top)+1:]):
 				w.undo = append(w.undo, full)
 			case name == "HEAD" && bareRepositoryAt(dir):
 				w.undo = append(w.undo, full)
 			case typ == unix.DT_DIR || typ == unix.DT_UNKNOWN:
+				moved[full] = true
 				todo = append(todo, full)
 			}
 			return nil
@@ -102,6 +117,12 @@ func (w *reviewer) tree(t tree) {
 		w.takeAway()
 		_ = os.Symlink(f.target, f.path)
 	}
+}
+
+// sameDir reports whether a path is a directory that was at the same path before the command.
+func (w *reviewer) sameDir(full string, ino uint64) bool {
+	before, known := w.known[full]
+	return known && before == ino
 }
 
 // takeAway moves the paths of undo out of the project. If they cannot be moved, it removes them.
@@ -133,7 +154,7 @@ func (w *reviewer) changes(top string, r *Report) {
 			r.Partial = true
 			break
 		}
-		_ = eachEntry(dir, w.buf, func(name string, typ byte) error {
+		_ = eachEntry(dir, w.buf, func(name string, typ byte, _ uint64) error {
 			var st unix.Stat_t
 			if full := dir + "/" + name; typ != unix.DT_DIR && unix.Lstat(full, &st) == nil && w.changed(&st) && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 				if r.Changes++; len(r.Changed) < MaxChanged {

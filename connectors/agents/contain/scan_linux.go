@@ -1,6 +1,7 @@
 package contain
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,6 +41,7 @@ type finding struct {
 type tree struct {
 	top   string
 	dirs  []string // all directories, except those below findings
+	inos  []uint64 // the inodes of dirs; 0 for top
 	found []finding
 }
 
@@ -67,6 +69,12 @@ func (n *names) of(top, full, name string) kind {
 	return plain
 }
 
+// subdir is a directory to read.
+type subdir struct {
+	path string
+	ino  uint64
+}
+
 // scanner walks a tree with several goroutines.
 type scanner struct {
 	names *names
@@ -75,7 +83,7 @@ type scanner struct {
 
 	mu      sync.Mutex
 	wake    *sync.Cond
-	todo    []string
+	todo    []subdir
 	busy    int
 	entries int
 	tree    tree
@@ -84,7 +92,7 @@ type scanner struct {
 
 // scan finds the paths below top that need a mount of their own.
 func scan(top string, n *names, depth int) (tree, error) {
-	s := &scanner{names: n, top: top, depth: depth, todo: []string{top}, tree: tree{top: top}}
+	s := &scanner{names: n, top: top, depth: depth, todo: []subdir{{path: top}}, tree: tree{top: top}}
 	s.wake = sync.NewCond(&s.mu)
 	var wait sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), 8) {
@@ -115,12 +123,12 @@ func (s *scanner) work() {
 		s.busy++
 		s.mu.Unlock()
 
-		sub, found, entries, err := s.directory(dir, buf)
+		sub, found, entries, err := s.directory(dir.path, buf)
 
 		s.mu.Lock()
 		s.busy--
 		s.entries += entries
-		s.tree.dirs = append(s.tree.dirs, dir)
+		s.tree.dirs, s.tree.inos = append(s.tree.dirs, dir.path), append(s.tree.inos, dir.ino)
 		s.tree.found = append(s.tree.found, found...)
 		s.todo = append(s.todo, sub...)
 		if err == nil && s.entries > maxEntries {
@@ -134,9 +142,9 @@ func (s *scanner) work() {
 	}
 }
 
-func (s *scanner) directory(dir string, buf []byte) (sub []string, found []finding, entries int, err error) {
+func (s *scanner) directory(dir string, buf []byte) (sub []subdir, found []finding, entries int, err error) {
 	deep := s.depth > 0 && strings.Count(dir[len(s.top):], "/")+1 >= s.depth
-	err = eachEntry(dir, buf, func(name string, typ byte) error {
+	err = eachEntry(dir, buf, func(name string, typ byte, ino uint64) error {
 		entries++
 		full := dir + "/" + name
 		if dir == "/" {
@@ -158,7 +166,7 @@ func (s *scanner) directory(dir string, buf []byte) (sub []string, found []findi
 		}
 		if k == plain {
 			if typ == unix.DT_DIR && !deep {
-				sub = append(sub, full)
+				sub = append(sub, subdir{full, ino})
 			}
 			return nil
 		}
@@ -202,8 +210,8 @@ func inspect(full string, k kind) (finding, error) {
 	return f, nil
 }
 
-// eachEntry calls f with the name and the type of each entry of a directory.
-func eachEntry(dir string, buf []byte, f func(name string, typ byte) error) error {
+// eachEntry calls f with the name, the type and the inode of each entry of a directory.
+func eachEntry(dir string, buf []byte, f func(name string, typ byte, ino uint64) error) error {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -221,7 +229,7 @@ func eachEntry(dir string, buf []byte, f func(name string, typ byte) error) erro
 				name = name[:end]
 			}
 			if s := string(name); s != "." && s != ".." {
-				if err := f(s, b[18]); err != nil {
+				if err := f(s, b[18], binary.LittleEndian.Uint64(b)); err != nil {
 					return err
 				}
 			}
@@ -274,7 +282,7 @@ func (t *tree) otherLinks() ([]finding, error) {
 	var out []finding
 	buf := make([]byte, 64<<10)
 	for _, dir := range t.dirs {
-		err := eachEntry(dir, buf, func(name string, typ byte) error {
+		err := eachEntry(dir, buf, func(name string, typ byte, _ uint64) error {
 			if full := dir + "/" + name; typ == unix.DT_REG && !known[full] {
 				f, err := inspect(full, plain)
 				if err != nil {

@@ -16,7 +16,7 @@ var cacheDirs = []string{
 	".cache/go-build", "go/pkg", ".npm/_cacache", ".cache/pip", ".cache/uv", ".cache/yarn", ".cache/pnpm", ".local/share/pnpm", ".yarn/berry",
 	".cargo/registry", ".cargo/git", ".gradle/caches", ".gradle/wrapper", ".gradle/native", ".m2/repository", ".cache/node", ".cache/ccache", ".ccache",
 	".cache/sccache", ".cache/golangci-lint", ".cache/staticcheck", ".cache/pypoetry", ".nuget/packages", ".cache/composer", ".composer/cache",
-	".ivy2/cache", ".sbt/boot", ".cache/coursier", ".cache/zig", ".cabal/packages", ".stack/pantry", ".hex", ".mix", ".bundle/cache", ".pub-cache",
+	".ivy2/cache", ".sbt/boot", ".cache/coursier", ".cache/zig", ".cabal/packages", ".stack/pantry", ".hex/packages", ".mix/archives", ".mix/elixir", ".bundle/cache", ".pub-cache",
 	".cache/pre-commit", ".bun/cache", ".cache/deno", ".cache/turbo",
 }
 

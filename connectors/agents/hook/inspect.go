@@ -34,8 +34,8 @@ func (i Installed) Program() string {
 
 var firstWord = regexp.MustCompile(`^(?:'(?:[^']|'\\'')*'|[A-Za-z0-9_./+,:@%=-]+)`)
 
-// Present reports whether the host is on this machine: its program is in PATH, or the
-// user has its directory (see Setup.DirEnv and Setup.Dir).
+// Present reports whether the host program is installed on this machine: it is in PATH, or its
+// directory of settings exists (see Setup.DirEnv and Setup.Dir).
 func (h Host) Present() bool {
 	if _, err := exec.LookPath(h.Program); err == nil {
 		return true

@@ -150,7 +150,7 @@ func (f *fakeOpenCode) asks(p map[string]any) {
 	f.say(kind, p)
 }
 
-// waits adds a pending permission and sends no event.
+// waits adds a pending permission without the event that usually announces it.
 func (f *fakeOpenCode) waits(p map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -47,8 +47,8 @@ func (v *view) takesText() bool { return v.kind == reason || v.kind == word || v
 // showsRequests reports whether a view shows requests in full.
 func (v *view) showsRequests() bool { return v.kind == browse || v.kind == full || v.kind == batch }
 
-// textView returns the view whose text is on the screen. A view that takes text has no
-// text of its own: the text of the view below it stays.
+// textView returns the view whose text is on the screen. A view into which the user types shows
+// no text of its own, so the text of the view under it stays on the screen.
 func (m *model) textView() *view {
 	n := len(m.views) - 1
 	for m.views[n].takesText() {

@@ -29,8 +29,8 @@ const (
 // reasonHead is the first line of the message that asks for a denial's reason in a reply.
 const reasonHead = "Reply to this message and say why: your reply denies it."
 
-// answerHead is the first line of the message that asks for the answer to a question in a
-// reply.
+// answerHead is the first line of the message that asks the person to reply with the answer to
+// a question.
 const answerHead = "Reply to this message with your answer."
 
 // handler handles a single update.

@@ -1,0 +1,92 @@
+package contained
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/commands"
+	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/actors/policy/shell/word"
+)
+
+// edits judges sed. In place, only substitutions and deletions of chosen lines are edits that a
+// person can follow.
+func (c *command) edits() {
+	var rest []shell.Term
+	inPlace := false
+	for i, t := range c.args {
+		if strings.HasPrefix(t.Text, "-i") || strings.HasPrefix(t.Text, "--in-place") {
+			inPlace = true
+			continue
+		}
+		if t.Text == "" && i > 0 && c.args[i-1].Text == "-i" {
+			continue // sed -i '' on BSD and macOS
+		}
+		if !t.Known && t.Before() == "" {
+			c.refuse("has words that are not known")
+			return
+		}
+		rest = append(rest, t)
+	}
+	words := make([]word.Word, len(rest))
+	for i, t := range rest {
+		words[i] = word.Word{Text: t.Text}
+	}
+	a, why := commands.Entry("sed").Check("sed", words, nil)
+	if why != "" {
+		c.refuse("has a script that is more than addresses, p, d, q and plain s///")
+		return
+	}
+	if !inPlace {
+		return
+	}
+	if script := strings.Join(texts(rest), "\n"); bareDelete.MatchString(script) || mostLines.MatchString(script) {
+		c.refuse("empties files")
+	}
+	for _, p := range a.Paths() {
+		for i := range rest {
+			if rest[i].Text == p.Text {
+				c.writes(withoutGlob(rest[i]), false)
+				break
+			}
+		}
+	}
+}
+
+// bareDelete matches a script of sed that deletes or quits without an address.
+var bareDelete = regexp.MustCompile(`(?m)^\s*(?:[^;\n]*;)?\s*(?:1~1|1,\$|0~1)?\s*[dDqQ]\s*(?:;|$)`)
+
+// mostLines matches a script of sed, or its flags, that keeps few lines: it prints only what it
+// is told to, quits, deletes to the end or all but some lines, or empties every line.
+var mostLines = regexp.MustCompile(`(?m)^(?:-[a-zE]*n|--q|--s)|(?:^|[;}\d/$])\s*[qQ]\s*\d*\s*(?:;|\}|$)|!\s*[dD]|,\s*\$\s*[dD]|/[.^$*]{1,3}/\s*[dD]|^\s*s(?:/|\||#)[.^$*]+(?:/|\||#){2}`)
+
+func texts(terms []shell.Term) []string {
+	out := make([]string, len(terms))
+	for i, t := range terms {
+		out[i] = t.Text
+	}
+	return out
+}
+
+// withoutGlob returns the directory of a pattern instead of the pattern.
+func withoutGlob(t shell.Term) shell.Term {
+	if t.Glob {
+		t.Glob = false
+		if t.Text = t.Text[:strings.LastIndexByte(t.Text[:strings.IndexAny(t.Text, "*?[")], '/')+1]; t.Text == "" {
+			t.Text = "."
+		}
+	}
+	return t
+}
+
+// awkActs matches a program of awk that writes, runs or reads by itself.
+var awkActs = regexp.MustCompile(`system|getline|close\s*\(|\||@|print[^;}]*>|printf[^;}]*>|ENVIRON`)
+
+func (c *command) scans() {
+	for _, t := range c.args {
+		if !t.Known && t.Before() == "" || awkActs.MatchString(t.Text) || t.Text == "-i" || strings.HasPrefix(t.Text, "-f") || t.Text == "-l" || strings.HasPrefix(t.Text, "--") {
+			c.refuse("has a program that may write or run")
+			return
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package contained
+
+import (
+	"strings"
+
+	"github.com/nodbus/nod/actors/policy/shell"
+)
+
+// unreadCode refuses a command with code in a language that nod does not read: a flag such as -e
+// with a word that is more than a name.
+func (c *command) unreadCode() {
+	for i, t := range c.args {
+		flag, value, _ := strings.Cut(t.Text, "=")
+		switch {
+		case !codeFlags[flag]:
+			continue
+		case value == "" && i+1 < len(c.args):
+			value = c.args[i+1].Text
+		}
+		if strings.ContainsAny(value, "({;$`!") || dangerous(value) {
+			c.refuse("runs code that nod does not read")
+		}
+	}
+}
+
+var codeFlags = set("-e -E -c -r --eval -eval --execute --expression --run eval --command -command -Command -x")
+
+// readsProgram refuses a command that runs a program from its input, from /tmp, or from the line,
+// such as make -f - and make --eval.
+func (c *command) readsProgram() {
+	if !takesTargets[c.name] && !runsFiles[c.name] {
+		return
+	}
+	for _, r := range c.Redirects {
+		if r.Kind == shell.ReadsText {
+			c.refuse("runs code from its input")
+		}
+	}
+	for i, t := range c.args {
+		word := strings.TrimLeft(t.Text, "-")
+		switch name, value, _ := strings.Cut(t.Text, "="); {
+		case t.Text == "-", t.Text == "-f-", t.Text == "--file=-", t.Text == "--makefile=-", input(t.Text), input(value), strings.Contains(t.Text, "/dev/stdin"):
+			c.refuse("runs code from its input")
+		case takesTargets[c.name] && c.name == "make" && (t.Text == "-E" || strings.HasPrefix(word, "ev")), strings.HasPrefix(t.Text, "SHELL="):
+			c.refuse("runs code that stands in the line")
+		case private(value) && programFlags[name]:
+			c.refuse("may run code in /tmp, which nod has not read")
+		case c.name == "cmake" && (t.Text == "-E" || t.Text == "--install"), t.Text == "--wipe", c.name == "cargo" && i > 0 && c.args[i-1].Text == "clean" && t.Text != "--release":
+			c.refuse("may delete or overwrite files")
+		}
+		for _, p := range append(c.resolve(t), c.resolve(shell.Term{Text: strings.TrimLeft(t.Text, "-f"), Known: t.Known && strings.HasPrefix(t.Text, "-f")})...) {
+			if inPrivate(c.script, p) && !t.Glob && (i > 0 && (c.args[i-1].Text == "-f" || c.args[i-1].Text == "-P" || c.args[i-1].Text == "--file" || c.args[i-1].Text == "run") || strings.HasPrefix(t.Text, "-f/")) {
+				c.refuse("runs code in /tmp, which nod has not read")
+			}
+		}
+	}
+}
+
+// programFlags are flags whose value is a file with code.
+var programFlags = set("--file --makefile --justfile --taskfile --script-shell --init-script --build-file --settings-file -f -P")
+
+// runsFiles are commands, besides those with targets, that run the file that they are given.
+var runsFiles = set("tclsh wish expect go rscript julia elixir groovy guile racket octave pwsh powershell swift scala ocaml runghc runhaskell raku crystal dart r meson")
