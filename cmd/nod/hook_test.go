@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -18,7 +19,7 @@ func TestAPathThroughTheProjectIsNotContainable(t *testing.T) {
 	for _, dir := range []string{project + "/.venv/bin", system, empty} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
-	require.NoError(t, os.WriteFile(system+"/nod", nil, 0o755))
+	testprogram.Write(t, system+"/nod", "")
 	link := top + "/link"
 	require.NoError(t, os.Symlink(project+"/.venv/bin", link))
 	for path, want := range map[string]bool{
@@ -43,7 +44,7 @@ func TestAProjectThatIsALinkRunsNothingContained(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(top+"/project", 0o755))
 	require.NoError(t, os.Symlink(top+"/project", top+"/link"))
-	require.NoError(t, os.WriteFile(top+"/nod", nil, 0o755))
+	testprogram.Write(t, top+"/nod", "")
 	t.Setenv("PATH", top)
 	t.Setenv("XDG_CACHE_HOME", top+"/cache")
 	if runtime.GOOS == "linux" {
