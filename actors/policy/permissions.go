@@ -38,7 +38,10 @@ func ParsePermission(tag string) (Permission, error) {
 	switch {
 	case tag == "@network":
 		return Permission{Access: AccessNetwork}, nil
-	case kind == "@network" && hostAndPort.MatchString(dir):
+	case kind == "@network":
+		if !hostAndPort.MatchString(dir) {
+			return Permission{}, schemas.Errorf(schemas.CodeValidation, "Network permission must be @network or @network:<host>:<port>, in lower case.")
+		}
 		return Permission{Access: AccessNetwork, Host: dir}, nil
 	case kind == "@read":
 		return pathPermission(AccessRead, dir, "Read")

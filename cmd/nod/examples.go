@@ -43,7 +43,7 @@ var examples = map[string]string{
 	"acp":               "nod acp -- gemini --experimental-acp",
 	"http":              "nod http --listen 127.0.0.1:4334",
 	"resume":            "nod resume 5f0c1e7a",
-	"exec":              "nod exec --session build -- make",
+	"exec":              "nod exec --contain -- npm test\nnod exec --session build -- make",
 	"join":              "nod join 'INVITATION'",
 	"session show":      "nod session show fix-ci",
 	"session set":       "nod session set fix-ci --working-dir /src/app --network",

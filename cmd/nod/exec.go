@@ -33,7 +33,7 @@ type execCmd struct {
 
 // Help returns the text that nod exec --help shows besides the flags.
 func (execCmd) Help() string {
-	return "The command may use the session's working directory and those of the session's permissions that --permission names, and no others. " +
+	return "With --contain the command uses its project without its secrets: docs/containment.md. Without it, the command may use the session's working directory and those of the session's permissions that --permission names, and no others. " +
 		"It starts in the current directory, or in the working directory if it may not read the current one. " +
 		"If the command was not run, the exit code is 125, or 126 or 127 as in a shell. To run programs it may also read these paths, if they exist: " +
 		strings.Join(exec.SystemPaths(), " ") + "; and read and write: " + strings.Join(exec.SystemDevices(), " ") +

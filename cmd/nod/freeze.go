@@ -47,7 +47,7 @@ func (c *freezeCmd) Run(e *env) error {
 	if c.JSON {
 		err = e.printJSON(frozen)
 	} else {
-		fmt.Fprintf(e.stdout, "Frozen: every request of %s is denied until nod thaw. %s. Commands that already run are not stopped.\n", people.FreezeTarget(&b), people.Denials(&frozen))
+		fmt.Fprintf(e.stdout, "Frozen: every request of %s is denied until %s. %s. Commands that already run are not stopped.\n", people.FreezeTarget(&b), thawLine(&b), people.Denials(&frozen))
 	}
 	if late := people.Laggards(&frozen); err == nil && late != "" {
 		err = fmt.Errorf("the freeze is stored, but not every engine follows it yet: %s", late)
@@ -126,10 +126,15 @@ func (e *env) confirmThaw() error {
 // warnFrozen prints the freezes in force, and the command that ends each, to standard error.
 func (e *env) warnFrozen(freezes []schemas.Freeze) {
 	for i := range freezes {
-		thaw := "nod thaw"
-		if target := people.TargetArgs(&schemas.FreezeRequest{Agent: freezes[i].Agent, SessionID: freezes[i].SessionID}); target != "" {
-			thaw += " --" + people.Line(target)
-		}
+		thaw := thawLine(&schemas.FreezeRequest{Agent: freezes[i].Agent, SessionID: freezes[i].SessionID})
 		fmt.Fprintf(e.stderr, "nod: %s; %s ends it\n", people.DescribeFreeze(&freezes[i]), thaw)
 	}
+}
+
+// thawLine returns the command that ends the freeze of a target, such as "nod thaw --agent ada".
+func thawLine(b *schemas.FreezeRequest) string {
+	if target := people.TargetArgs(b); target != "" {
+		return "nod thaw --" + people.Line(target)
+	}
+	return "nod thaw"
 }

@@ -110,7 +110,7 @@ func TestStatusHistoryAndSessions(t *testing.T) {
 	env.Exits(env.Nod("freeze"), 0, "Frozen", "")
 	env.Exits(env.Nod("status"), 0, "", "too many deletions")
 	env.Exits(env.Nod("freeze", "--session", "nosuch"), 0, "Frozen", "session nosuch has asked nothing in the last 24 hours")
-	env.Exits(env.Nod("freeze", "--agent", "nosuch"), 0, "Frozen", "agent nosuch has asked nothing in the last 24 hours")
+	env.Exits(env.Nod("freeze", "--agent", "nosuch"), 0, "is denied until nod thaw --agent nosuch.", "agent nosuch has asked nothing in the last 24 hours")
 	env.Exits(env.Nod("pending"), 0, "", "nod thaw --agent nosuch ends it")
 	env.Exits(env.Nod("freeze", "--agent", "local"), 0, "Frozen", "")
 }
