@@ -34,6 +34,7 @@ type Env struct {
 	Dir     string
 	Keys    *roles.Keys
 	Server  *bus.Server
+	grouped bool       // the server groups its syncs: engines must connect within the process
 	mu      sync.Mutex // guards conns, because several goroutines of a test may call Conn
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*Agent
@@ -93,6 +94,7 @@ func (e *Env) Up(s Setup) {
 	e.NoError(err)
 	e.Server, err = bus.Embed(e.Ctx, bus.EmbedOptions{DataDir: e.Dir, Port: s.Port, Users: users, SyncInterval: s.sync, BeforeSync: s.BeforeSync, Log: Quiet()})
 	e.NoError(err)
+	e.grouped = s.sync == bus.SyncGroup
 	e.openRaw()
 	e.conns = map[roles.ID]*bus.Conn{}
 	e.Store, err = bus.OpenStore(e.Ctx, e.Conn(roles.ID{Role: roles.EngineStore}), 1)
@@ -171,12 +173,12 @@ func Quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// Dial opens a new connection in a role. To the server itself, an engine connects within the
-// process.
+// Dial opens a new connection in a role. An engine connects within the process if the server
+// groups its syncs.
 func (e *Env) Dial(id roles.ID, url string) *bus.Conn {
 	e.T.Helper()
 	o := bus.Options{URL: url, Name: id.String(), Creds: e.Keys.Path(id), Inbox: id.InboxPrefix(), Log: Quiet()}
-	if id.Role == roles.EngineStore && url == e.Server.URL() {
+	if e.grouped && id.Role == roles.EngineStore {
 		o.Server = e.Server
 	}
 	c, err := bus.Connect(e.Ctx, o)
