@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,23 @@ func TestTheServerHasTheKnownLayout(t *testing.T) {
 	}
 	require.NotNil(t, store.Records.disk)
 	require.Nil(t, store.Sessions.disk)
+}
+
+// docs/reference/durability.md names each stream of the stores, and how it is synced.
+func TestDurabilityNamesEveryStream(t *testing.T) {
+	page, err := os.ReadFile("../docs/reference/durability.md")
+	require.NoError(t, err)
+	_, store := startForBlocks(t)
+	for _, k := range []*kvStream{store.Records.kvStream, store.Log.kvStream, store.Sessions.kvStream, store.Settings.kvStream, store.Shown.kvStream, store.Presence.kvStream} {
+		synced := "by the server, each write"
+		switch {
+		case k.disk != nil:
+			synced = "in groups"
+		case k.stream.CachedInfo().Config.PersistMode == jetstream.AsyncPersistMode:
+			synced = "later"
+		}
+		require.Contains(t, string(page), fmt.Sprintf("| `%s` | %s |", k.name, synced))
+	}
 }
 
 // The syncs of a stream with another layout are left to the server, with a line in the log.
