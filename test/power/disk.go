@@ -86,6 +86,30 @@ func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	return 0
 }
 
+// OpendirHandle returns a handle whose sync is that of the disk.
+func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	h, f, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	return &dirHandle{h.(dirStream), n}, f, 0
+}
+
+type dirStream interface {
+	fs.FileReaddirenter
+	fs.FileReleasedirer
+	fs.FileSeekdirer
+}
+
+type dirHandle struct {
+	dirStream
+	node *node
+}
+
+func (h *dirHandle) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
+	return h.node.Fsync(ctx, nil, flags)
+}
+
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
 	inode, h, f, errno := n.LoopbackNode.Create(ctx, name, flags, mode, out)
 	if errno == 0 && flags&syscall.O_SYNC != 0 {
@@ -182,7 +206,10 @@ func (d *disk) restore(to string, keep float64) error {
 		if err == nil && e.Type().IsRegular() {
 			now, _ := os.ReadFile(path)
 			inode := inodeOf(path)
-			kept[inode] = mix(d.data[inode], now, keep)
+			kept[inode] = now
+			if !d.direct[inode] {
+				kept[inode] = mix(d.data[inode], now, keep)
+			}
 		}
 		return nil
 	})
