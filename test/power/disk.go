@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -67,7 +68,12 @@ type node struct {
 
 func (n *node) path() string { return filepath.Join(n.disk.work, n.Path(n.Root())) }
 
+// slowSync is the longest time that a sync takes. The slower a sync, the more is lost if nod
+// does not wait for it.
+const slowSync = 20 * time.Millisecond
+
 func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
+	<-time.After(rand.N(slowSync))
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
 	switch {
