@@ -14,6 +14,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,12 +93,38 @@ func TestAPowerCutLosesWritesBeforeTheNextIntervalEnds(t *testing.T) {
 	t.Logf("%d of %d lost", len(lost), all)
 }
 
-// cutPower runs nod under load, cuts the power at a random moment, and returns what nod had
-// told and lost, and the number of all that it had told.
-func cutPower(t *testing.T, mode string, keep float64) (lost []string, all int) {
+// If the disk is full, nod confirms nothing more, and ends with a line that says what to do. It
+// starts again once there is room, with all that it told.
+func TestAFullDiskEndsNodWithoutLosingWhatItTold(t *testing.T) {
+	d := newDisk(t)
+	up := startNod(t, d.mount)
+	agent := join(t, d.mount, roles.AgentID("local"))
+	asker := bus.NewAsker(agent, "local")
+	q, err := asker.Submit(t.Context(), call("Deploy", "S", "told"))
+	require.NoError(t, err)
+	q.Drop()
+	d.failSyncs(syscall.ENOSPC)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err = asker.Submit(ctx, call("Deploy", "S", "full"))
+	require.Error(t, err)
+	require.Error(t, up.Wait())
+	require.Contains(t, up.Stderr.(*bytes.Buffer).String(), "make room on the disk, then start nod again")
+	agent.Close()
+
+	d.failSyncs(0)
+	up = startNod(t, d.mount)
+	require.Empty(t, missing(t, d.mount, map[string]schemas.Receipt{q.Key: q.Receipt}, nil, nil))
+	_ = up.Process.Kill()
+	_ = up.Wait()
+	require.NoError(t, d.server.Unmount())
+}
+
+// newDisk returns a mounted disk with nod's settings.
+func newDisk(t *testing.T) *disk {
 	t.Helper()
 	dir := t.TempDir()
-	work, mount, after, grave := filepath.Join(dir, "work"), filepath.Join(dir, "mount"), filepath.Join(dir, "after"), filepath.Join(dir, "grave")
+	work, mount, grave := filepath.Join(dir, "work"), filepath.Join(dir, "mount"), filepath.Join(dir, "grave")
 	for _, d := range []string{work, mount, grave} {
 		require.NoError(t, os.Mkdir(d, 0o700))
 	}
@@ -107,6 +134,16 @@ func cutPower(t *testing.T, mode string, keep float64) (lost []string, all int) 
 		t.Skipf("no FUSE file system can be mounted here: %v", err)
 	}
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.server.Unmount() }) // fails if the test has unmounted it
+	return d
+}
+
+// cutPower runs nod under load, cuts the power at a random moment, and returns what nod had
+// told and lost, and the number of all that it had told.
+func cutPower(t *testing.T, mode string, keep float64) (lost []string, all int) {
+	t.Helper()
+	d := newDisk(t)
+	mount, after := d.mount, t.TempDir()
 	up := startNod(t, mount, "--sync", mode)
 	w := &told{receipts: map[string]schemas.Receipt{}, decisions: map[string]string{}, logged: map[string]bool{}}
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond+time.Duration(rand.IntN(1500))*time.Millisecond)
