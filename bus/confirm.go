@@ -43,9 +43,7 @@ func (b *Bucket) writeIf(ctx context.Context, key string, revision uint64) error
 	msg := nats.NewMsg(b.prefix + confirmedKey + b.confirms.id)
 	ttl(msg.Header, time.Hour)
 	for try := 0; ; try++ {
-		hop, cancel := context.WithTimeout(ctx, hopTimeout)
-		_, err := b.conn.js.PublishMsg(hop, msg, jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+key), jetstream.WithRetryAttempts(0))
-		cancel()
+		_, err := b.publish(ctx, msg, 0, jetstream.WithExpectLastSequenceForSubject(revision, b.prefix+key))
 		switch {
 		case err == nil:
 			return nil

@@ -30,7 +30,8 @@ type Options struct {
 	Creds string
 	// Inbox is the inbox prefix of the role. The role's key may subscribe to no other inbox.
 	Inbox string
-	// Server is a server in this process; Connect reaches it without a socket.
+	// Server connects to a server in this process, without a socket. With SyncGroup, the
+	// stores that the connection opens report writes once they are on disk.
 	Server *Server
 	// Wait is how long Connect keeps trying to reach the bus; 0 tries once.
 	Wait time.Duration
@@ -52,9 +53,10 @@ var ErrNoServer = errors.New("no NATS server answers")
 // calls, the connection changes to another server within 10 s, if it knows another server,
 // from the address or from the server's own announcements.
 type Conn struct {
-	nc  *nats.Conn
-	js  jetstream.JetStream
-	log *slog.Logger
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	log    *slog.Logger
+	server *Server // nil if the server is in another process
 
 	health      health
 	mu          sync.Mutex
@@ -68,7 +70,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &Conn{log: o.Log, closed: make(chan struct{})}
+	c := &Conn{log: o.Log, server: o.Server, closed: make(chan struct{})}
 	opts, err := c.options(o)
 	if err != nil {
 		return nil, err

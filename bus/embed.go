@@ -33,8 +33,12 @@ type EmbedOptions struct {
 	// Port is the listening port. If it is taken, or 0, the server takes any free port.
 	Port int
 	// SyncInterval is the longest time between the acknowledgement of a write and its sync
-	// to disk; 0 means that every write is synced before it is acknowledged.
+	// to disk, or SyncGroup, or SyncAlways. With SyncGroup, engines of other processes
+	// cannot use the stores.
 	SyncInterval time.Duration
+	// BeforeSync, if set, is called before each sync of a stream with SyncGroup. If it fails,
+	// the sync has failed. Tests use it to delay and to fail syncs.
+	BeforeSync func(stream string) error
 	// Users are the users that may connect, each with its key. Without users, every client
 	// that reaches the server may do everything.
 	Users []roles.User
@@ -56,12 +60,16 @@ type EmbedOptions struct {
 	Routes      []string
 }
 
+// storeName is the directory of the streams in the data directory.
+const storeName = "nats"
+
 // Server is a NATS server in this process.
 type Server struct {
-	nats *server.Server
-	url  string
-	lock *dirLock
-	dir  string
+	nats  *server.Server
+	url   string
+	lock  *dirLock
+	dir   string
+	syncs *streamSyncs // nil without SyncGroup
 }
 
 // Embed starts a server and returns it ready for connections. It returns a one-line error
@@ -83,11 +91,18 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 			return nil, JoinErrors(err, lock.release())
 		}
 	}
+	storeDir := filepath.Join(o.DataDir, storeName)
+	if err := syncTree(storeDir); err != nil {
+		return nil, JoinErrors(fmt.Errorf("sync the stores to disk: %w", err), lock.release())
+	}
 	ns, err := startEmbedded(ctx, o)
 	if err != nil {
 		return nil, JoinErrors(err, lock.release())
 	}
 	s := &Server{nats: ns, url: dialURL(ns.Addr().(*net.TCPAddr)), lock: lock, dir: o.DataDir}
+	if o.groupsSyncs() {
+		s.syncs = newStreamSyncs(ns, storeDir, o)
+	}
 	// The garbage collector closes and frees a lock without references. This goroutine
 	// keeps it for as long as the server runs, even if the caller drops s.
 	go func() {
@@ -100,6 +115,10 @@ func Embed(ctx context.Context, o EmbedOptions) (*Server, error) {
 	}
 	return s, nil
 }
+
+// groupsSyncs reports whether the syncs of the stores are grouped. A member of a cluster
+// leaves them to the server, because its streams may have replicas.
+func (o EmbedOptions) groupsSyncs() bool { return o.SyncInterval == SyncGroup && o.ClusterName == "" }
 
 func startEmbedded(ctx context.Context, o EmbedOptions) (*server.Server, error) {
 	var err error
@@ -148,7 +167,7 @@ func listening(ctx context.Context, ns *server.Server, fatal <-chan error) error
 }
 
 func (o EmbedOptions) serverOptions() (*server.Options, error) {
-	dir, err := filepath.Abs(filepath.Join(o.DataDir, "nats"))
+	dir, err := filepath.Abs(filepath.Join(o.DataDir, storeName))
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +190,7 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 		}
 		opts.TLSTimeout = tlsWithin.Seconds()
 	}
-	text := roles.Config{Users: o.Users, StoreDir: dir, SyncInterval: o.SyncInterval}.String()
+	text := roles.Config{Users: o.Users, StoreDir: dir, SyncInterval: max(o.SyncInterval, 0), EngineInProcess: o.groupsSyncs()}.String()
 	if err := opts.ProcessConfigString(text); err != nil { // the error has one line for each fault
 		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 	}
@@ -225,10 +244,34 @@ func (s *Server) RouteURL() string {
 // socket, whatever the URL.
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 
+// Failed returns a channel that gets an error if the disk fails under SyncGroup. From then
+// on no write is confirmed: close the server and end the process.
+func (s *Server) Failed() <-chan error {
+	if s.syncs == nil {
+		return nil
+	}
+	return s.syncs.failed
+}
+
+// closeTimeout is how long Close waits for the server. A disk that does not reply can hold
+// it up for ever.
+const closeTimeout = 15 * time.Second
+
 // Close stops the server, waits until it has stopped, and releases the data directory.
-// Connections break: close the clients first.
+// Connections break: close the clients first. If the server does not stop within
+// closeTimeout, Close returns an error and keeps the directory locked.
 func (s *Server) Close() error {
-	s.nats.Shutdown()
-	s.nats.WaitForShutdown()
+	s.syncs.close()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		s.nats.Shutdown()
+		s.nats.WaitForShutdown()
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(closeTimeout):
+		return fmt.Errorf("the NATS server in this process does not stop: the disk under %s may hang", s.dir)
+	}
 	return JoinErrors(removeRun(s.dir), s.lock.release())
 }

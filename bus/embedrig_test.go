@@ -43,7 +43,7 @@ func startGuarded(t *testing.T) *guarded {
 	t.Helper()
 	dir := t.TempDir()
 	keys, users := keysOf(t, dir, everybody()...)
-	server, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet()})
+	server, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet(), SyncInterval: bus.SyncAlways})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	return &guarded{t: t, url: server.URL(), keys: keys}

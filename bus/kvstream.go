@@ -49,6 +49,7 @@ type kvStream struct {
 	stream jetstream.Stream
 	prefix string
 	reads  chan struct{}
+	disk   *groupSync // nil if the server syncs each message itself
 }
 
 // allowDirect turns direct reads on for a bucket of one replica, and off for a bucket of
@@ -119,10 +120,8 @@ func (k *kvStream) read(ctx context.Context, subject string, get func(context.Co
 		cancel()
 		k.conn.recordAttempt(attempt, err)
 		switch {
-		case err == nil && msg.Header.Get(operationHeader) == "":
-			return storedValue{msg.Data, msg.Sequence, msg.Time}, nil
 		case err == nil:
-			return storedValue{revision: msg.Sequence, at: msg.Time}, ErrNotFound
+			return k.stored(ctx, msg)
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			return storedValue{}, ErrNotFound
 		case isPermanent(err):
@@ -138,17 +137,54 @@ func (k *kvStream) read(ctx context.Context, subject string, get func(context.Co
 	}
 }
 
+// stored decodes a message once it is on disk: what a caller reads, it may tell.
+func (k *kvStream) stored(ctx context.Context, msg *jetstream.RawStreamMsg) (storedValue, error) {
+	if err := k.disk.wait(ctx, msg.Sequence); err != nil {
+		return storedValue{}, fmt.Errorf("read %s: %w", msg.Subject, err)
+	}
+	if msg.Header.Get(operationHeader) != "" {
+		return storedValue{revision: msg.Sequence, at: msg.Time}, ErrNotFound
+	}
+	return storedValue{msg.Data, msg.Sequence, msg.Time}, nil
+}
+
+// publish sends a message once, which replaces the one at revision if that is not 0. A nil
+// error means that the message is stored and on disk.
+func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	ack, err := k.send(ctx, msg, revision, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return ack, k.disk.wait(ctx, ack.Sequence)
+}
+
+// send is publish without the wait for the disk. It is for a message before another one in
+// the same stream, for which the caller waits.
+func (k *kvStream) send(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	hop, cancel := context.WithTimeout(ctx, hopTimeout)
+	defer cancel()
+	sent := k.disk.replacing(revision, msg.Size())
+	attempt := k.conn.attempt()
+	ack, err := k.conn.js.PublishMsg(hop, msg, append(opts, jetstream.WithRetryAttempts(0))...)
+	k.conn.recordAttempt(attempt, err)
+	sent(err != nil && apiCode(err) == 0)
+	if apiCode(err) == codeStoreFailed || apiUnavailable(err) {
+		k.disk.check()
+	}
+	return ack, err
+}
+
+// codeStoreFailed is the error of a server that could not write a message to its disk;
+// nats.go has no name for it.
+const codeStoreFailed jetstream.ErrorCode = 10077
+
 // put writes data under key if the key is still at revision, and returns the new revision.
 // It repeats a write with an unknown outcome; if the key then already holds exactly this
 // data, put has succeeded. ErrMoved means that another write came first.
 func (k *kvStream) put(ctx context.Context, key string, data []byte, revision uint64, header nats.Header) (uint64, error) {
 	for try := 0; ; try++ {
 		msg := &nats.Msg{Subject: k.prefix + key, Data: data, Header: header}
-		hop, cancel := context.WithTimeout(ctx, hopTimeout)
-		attempt := k.conn.attempt()
-		ack, err := k.conn.js.PublishMsg(hop, msg, jetstream.WithExpectLastSequencePerSubject(revision), jetstream.WithRetryAttempts(0))
-		cancel()
-		k.conn.recordAttempt(attempt, err)
+		ack, err := k.publish(ctx, msg, revision, jetstream.WithExpectLastSequencePerSubject(revision))
 		if err == nil {
 			return ack.Sequence, nil
 		}
@@ -254,9 +290,9 @@ func isConflict(err error) bool {
 }
 
 // isPermanent reports whether a retry cannot help: the server has refused the call, the
-// message is too large, or the connection is closed.
+// message is too large, the connection is closed, or the disk failed.
 func isPermanent(err error) bool {
-	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) {
+	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, errDisk) || errors.Is(err, errServerClosed) {
 		return true
 	}
 	var api *jetstream.APIError

@@ -77,7 +77,7 @@ func (l *Log) Append(ctx context.Context, id string, e schemas.LogEntry) (sequen
 		session = "nod"
 	}
 	err = retryOperation(ctx, "append to the log", func(ctx context.Context) error {
-		ack, err := l.conn.js.PublishMsg(ctx, &nats.Msg{Subject: schemas.LogSubject(session), Data: data}, jetstream.WithMsgID(id), jetstream.WithRetryAttempts(0))
+		ack, err := l.publish(ctx, &nats.Msg{Subject: schemas.LogSubject(session), Data: data}, 0, jetstream.WithMsgID(id))
 		if err == nil {
 			sequence, first = ack.Sequence, !ack.Duplicate
 		}
@@ -134,6 +134,9 @@ func (l *Log) Read(ctx context.Context, sequence uint64) (schemas.LogEntry, erro
 		return e, ErrNotFound
 	case err != nil:
 		return e, err
+	}
+	if err := l.disk.wait(ctx, sequence); err != nil {
+		return e, fmt.Errorf("read log entry %d: %w", sequence, err)
 	}
 	if err := schemas.Load(msg.Data, &e); err != nil {
 		return e, fmt.Errorf("read log entry %d: %w", sequence, err)

@@ -70,7 +70,7 @@ func (p *Prompts) Send(ctx context.Context, prompt schemas.Prompt) error {
 func (p *Prompts) Serve(ctx context.Context, connector string) error {
 	config := promptsConsumer(connector)
 	config.AckWait = cmp.Or(p.AckWait, config.AckWait)
-	_, err := p.conn.queue(ctx, p.stream, config)
+	_, err := p.conn.queue(ctx, p.stream, nil, config)
 	return err
 }
 

@@ -31,6 +31,7 @@ type Queue struct {
 	// has the right to make it.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
+	disk *groupSync // of the stream; nil for messages whose effects need not wait for the disk
 	one  sync.Mutex // locked while handle processes a delivery
 
 	ackWait time.Duration
@@ -51,8 +52,8 @@ type Delivery struct {
 }
 
 // queue opens a durable consumer, and makes it if it is missing.
-func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstream.ConsumerConfig) (*Queue, error) {
-	q := &Queue{conn: c, name: config.Durable, ackWait: config.AckWait}
+func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, disk *groupSync, config jetstream.ConsumerConfig) (*Queue, error) {
+	q := &Queue{conn: c, name: config.Durable, disk: disk, ackWait: config.AckWait}
 	q.open = func(ctx context.Context) (jetstream.Consumer, error) {
 		return stream.CreateOrUpdateConsumer(ctx, config)
 	}
@@ -72,11 +73,12 @@ func (c *Conn) queue(ctx context.Context, stream jetstream.Stream, config jetstr
 // process gets the delivery only if this process stops. If the queue's leader is gone or its
 // consumer is lost, Consume notices within 2 × idleBeat and subscribes again.
 func (q *Queue) Consume(handle func(*Delivery)) (stop func(), err error) {
-	first, err := q.pull(handle)
+	ctx, cancel := context.WithCancel(context.Background())
+	first, err := q.pull(ctx, handle)
 	if err != nil {
+		cancel()
 		return nil, fmt.Errorf("consume %s: %w", q.name, err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -99,7 +101,7 @@ type subscription struct {
 	began  time.Time
 }
 
-func (q *Queue) pull(handle func(*Delivery)) (*subscription, error) {
+func (q *Queue) pull(ctx context.Context, handle func(*Delivery)) (*subscription, error) {
 	p := &subscription{failed: make(chan error, 1), began: time.Now()}
 	run, err := q.consumer.Consume(func(m jetstream.Msg) {
 		meta, err := m.Metadata()
@@ -110,6 +112,10 @@ func (q *Queue) pull(handle func(*Delivery)) (*subscription, error) {
 		q.one.Lock() // a failed subscription may still deliver while its successor does
 		defer q.one.Unlock()
 		d := &Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m, queue: q}
+		if q.disk.wait(ctx, d.Sequence) != nil {
+			d.Again(time.Second) // the queue stops, or the disk has failed
+			return
+		}
 		q.track(d)
 		handle(d)
 	}, jetstream.PullMaxMessages(256), jetstream.PullHeartbeat(idleBeat), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
@@ -176,7 +182,7 @@ func (q *Queue) resubscribe(ctx context.Context, handle func(*Delivery), try int
 		if try > 0 { // the first try uses the same consumer: perhaps only its leader has changed
 			q.reopen(ctx)
 		}
-		p, err := q.pull(handle)
+		p, err := q.pull(ctx, handle)
 		if err == nil {
 			return p
 		}

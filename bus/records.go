@@ -130,7 +130,7 @@ func sessionFilter(session string) string {
 // one of the engines, and to another engine if it is not acknowledged within ackWait. A
 // version that is replaced before its delivery is skipped.
 func (r *Records) Outbox(ctx context.Context, ackWait time.Duration) (*Queue, error) {
-	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
+	return r.conn.queue(ctx, r.stream, r.disk, jetstream.ConsumerConfig{
 		Durable:       "nod-outbox",
 		FilterSubject: recordPrefix + "*.*", // the filter leaves out the barriers of scans
 		AckPolicy:     jetstream.AckExplicitPolicy,

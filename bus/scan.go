@@ -209,6 +209,9 @@ func (s *scan) batch(ctx context.Context, consumer jetstream.Consumer, delivered
 		if *delivered++; meta.Sequence.Consumer != *delivered {
 			return false, errScanGap
 		}
+		if err := s.records.disk.wait(ctx, meta.Sequence.Stream); err != nil {
+			return false, err
+		}
 		if !s.take(msg, meta) {
 			return true, nil
 		}

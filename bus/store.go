@@ -58,7 +58,8 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 		if err != nil {
 			return nil, err
 		}
-		return &kvStream{conn: c, name: config.Name, stream: stream, prefix: prefix, reads: make(chan struct{}, maxReads)}, nil
+		k := &kvStream{conn: c, name: config.Name, stream: stream, prefix: prefix, reads: make(chan struct{}, maxReads)}
+		return k, nil
 	}
 	records, err := open(recordsConfig(replicas), recordPrefix)
 	if err == nil {
@@ -70,6 +71,9 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 	log, err := open(logConfig(), "")
 	if err != nil {
 		return nil, err
+	}
+	if c.server != nil { // the buckets below get few writes, so the server syncs each of these
+		records.disk, log.disk = c.server.syncs.of(records.name), c.server.syncs.of(log.name)
 	}
 	s.Records, s.Log = &Records{kvStream: records}, &Log{kvStream: log}
 	for _, b := range []struct {

@@ -49,9 +49,7 @@ func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bo
 	}
 	_, id := schemas.SplitKey(e.Key)
 	for try := 0; ; try++ {
-		hop, cancel := context.WithTimeout(ctx, hopTimeout)
-		_, err := r.conn.js.PublishMsg(hop, msg, jetstream.WithExpectLastSequenceForSubject(revision, lockFilter+timerToken(e)), jetstream.WithRetryAttempts(0))
-		cancel()
+		_, err := r.send(ctx, msg, revision, jetstream.WithExpectLastSequenceForSubject(revision, lockFilter+timerToken(e))) // the record that follows is in the same stream
 		if err == nil {
 			return true, nil
 		}
@@ -256,7 +254,7 @@ func QuestionToken(digest string) string { return questionMark + digest }
 // Due returns the queue that delivers every fired timer to one of the engines, and to
 // another engine if it is not acknowledged within ackWait.
 func (r *Records) Due(ctx context.Context, ackWait time.Duration) (*Queue, error) {
-	return r.conn.queue(ctx, r.stream, jetstream.ConsumerConfig{
+	return r.conn.queue(ctx, r.stream, r.disk, jetstream.ConsumerConfig{
 		Durable:       "nod-clock",
 		FilterSubject: duePrefix + ">",
 		AckPolicy:     jetstream.AckExplicitPolicy,

@@ -30,8 +30,8 @@ type Options struct {
 	Host string
 	Port int
 	// SyncInterval is the longest time between the acknowledgement of a write and
-	// its sync to disk. With 0, the default, every write is synced before it is
-	// acknowledged.
+	// its sync to disk, or bus.SyncGroup, the default, or bus.SyncAlways. With these two,
+	// nothing is told of a write that is not on disk.
 	SyncInterval time.Duration
 	// URL names NATS servers to use in place of the embedded one. Creds and
 	// StoreCreds are the engine's key files for the accounts EDGE and STORE; without
@@ -213,6 +213,15 @@ func (n *Nod) URL() string {
 		return n.server.URL()
 	}
 	return n.opts.URL
+}
+
+// Failed returns a channel that gets an error if the disk fails. From then on nothing is
+// confirmed: stop this nod and end the process.
+func (n *Nod) Failed() <-chan error {
+	if n.server == nil {
+		return nil
+	}
+	return n.server.Failed()
 }
 
 // Settings returns the settings in force.

@@ -64,6 +64,8 @@ type Config struct {
 	// SyncInterval is the longest time between the acknowledgement of a write and its sync
 	// to disk; 0 means that every write is synced before it is acknowledged.
 	SyncInterval time.Duration
+	// EngineInProcess admits an engine to the stores only from the server's own process.
+	EngineInProcess bool
 }
 
 // String returns the configuration as nats-server reads it. It contains no secret.
@@ -88,7 +90,7 @@ func (c Config) String() string {
 		fmt.Fprintf(&b, "  %s {\n%s    users: [\n", a.name, a.fields)
 		for _, u := range c.Users {
 			if u.Account() == a.name {
-				writeUser(&b, u)
+				writeUser(&b, u, c.EngineInProcess && u.ID.Role == EngineStore)
 			}
 		}
 		b.WriteString("    ]\n  }\n")
@@ -97,8 +99,11 @@ func (c Config) String() string {
 	return b.String()
 }
 
-func writeUser(b *strings.Builder, u User) {
+func writeUser(b *strings.Builder, u User, inProcess bool) {
 	fmt.Fprintf(b, "      # %s\n      {nkey: %s", u.ID, u.PublicKey)
+	if inProcess {
+		b.WriteString(", allowed_connection_types: [IN_PROCESS]")
+	}
 	if p := u.Permissions(); !p.All {
 		b.WriteString(", permissions: {\n")
 		writeSubjects(b, "publish", p.Publish, p.DenyPublish)

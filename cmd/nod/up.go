@@ -18,6 +18,7 @@ import (
 
 	"github.com/nodbus/nod/actors"
 	"github.com/nodbus/nod/actors/connector"
+	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/bus/roles"
 	"github.com/nodbus/nod/cmd/nod/internal/launcher"
 	"github.com/nodbus/nod/connectors/people"
@@ -29,18 +30,39 @@ import (
 const preferredPort = 4222
 
 type upCmd struct {
-	Demo      bool          `help:"Run a sample agent that sends one request."`
-	LogFile   string        `name:"log-file" placeholder:"FILE" type:"path" help:"Print nothing, and write the log to this file, which is rotated by size."`
-	Settings  string        `placeholder:"FILE" type:"path" help:"Apply this settings.json (DATA/settings.json, if there is one)."`
-	Listen    string        `placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the NATS server; if the port is taken, another free one is used."`
-	Sync      time.Duration `placeholder:"INTERVAL" default:"0" help:"The longest time from a write's acknowledgement to its sync to disk (0: synced first)."`
-	StoreCred string        `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
-	Replicas  int           `default:"1" help:"Number of replicas of each store on --nats-url."`
-	Quiet     bool          `short:"q" help:"Do not print the questions."`
+	Demo      bool     `help:"Run a sample agent that sends one request."`
+	LogFile   string   `name:"log-file" placeholder:"FILE" type:"path" help:"Print nothing, and write the log to this file, which is rotated by size."`
+	Settings  string   `placeholder:"FILE" type:"path" help:"Apply this settings.json (DATA/settings.json, if there is one)."`
+	Listen    string   `placeholder:"ADDR" default:"127.0.0.1:4222" help:"Address of the NATS server; if the port is taken, another free one is used."`
+	Sync      syncMode `placeholder:"MODE" default:"group" help:"How writes are synced to disk: group (before nod confirms them, many at once), always (each on its own), or the longest time from confirmation to sync, such as 1s."`
+	StoreCred string   `name:"store-creds" placeholder:"FILE" type:"path" help:"Key file for the stores' account on --nats-url."`
+	Replicas  int      `default:"1" help:"Number of replicas of each store on --nats-url."`
+	Quiet     bool     `short:"q" help:"Do not print the questions."`
 	webFlags
 }
 
-// Run runs nod until the process gets a signal to stop.
+// syncMode is the value of --sync: an interval, bus.SyncGroup or bus.SyncAlways.
+type syncMode time.Duration
+
+// UnmarshalText reads the flag. 0 was the default of earlier versions.
+func (m *syncMode) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "group":
+		*m = syncMode(bus.SyncGroup)
+		return nil
+	case "always", "0":
+		*m = syncMode(bus.SyncAlways)
+		return nil
+	}
+	interval, err := time.ParseDuration(string(text))
+	if err != nil || interval <= 0 {
+		return fmt.Errorf("%q is no way to sync: use group, always, or an interval such as 1s", text)
+	}
+	*m = syncMode(interval)
+	return nil
+}
+
+// Run runs nod until the process gets a signal to stop, or its disk fails.
 func (c *upCmd) Run(e *env) error {
 	if c.LogFile != "" {
 		e.logTo(c.LogFile)
@@ -67,7 +89,7 @@ func (c *upCmd) Run(e *env) error {
 	ctx, cancel := context.WithTimeout(e.ctx, 30*time.Second)
 	defer cancel()
 	n, err := embed.Start(ctx, embed.Options{
-		DataDir: place.DataDir, Host: host, Port: port, SyncInterval: c.Sync,
+		DataDir: place.DataDir, Host: host, Port: port, SyncInterval: time.Duration(c.Sync),
 		Web: c.listen(), WebKey: c.LoginKey,
 		URL: place.URL, Creds: place.Creds, StoreCreds: c.StoreCred, Replicas: c.Replicas,
 		Settings: settings, VoiceTimeout: voice, Version: version(), Log: e.log,
@@ -159,7 +181,11 @@ func (c *upCmd) watch(e *env, n *embed.Nod) error {
 		}
 		defer stop()
 	}
-	<-e.ctx.Done()
+	select {
+	case err := <-n.Failed():
+		return err
+	case <-e.ctx.Done():
+	}
 	fmt.Fprintln(e.stdout, "stopping; pending requests stay pending")
 	return nil
 }

@@ -65,10 +65,11 @@ func BenchmarkHumanSubscribeSync(b *testing.B) {
 	})
 }
 
-// bySync runs a benchmark twice: on a server that writes to the disk before it
-// acknowledges a message, and on a server that may write up to 2 minutes later.
+// bySync runs a benchmark three times: on a server that writes to the disk before it
+// acknowledges a message, on a server that may write up to 2 minutes later, and with nod on a
+// server whose syncs it groups, beside the bare implementation on a server of the first kind.
 func bySync(b *testing.B, run func(*testing.B, *rig)) {
-	for name, interval := range map[string]time.Duration{"sync_always": 0, "sync_interval": 2 * time.Minute} {
+	for name, interval := range map[string]time.Duration{"sync_group": bus.SyncGroup, "sync_always": bus.SyncAlways, "sync_interval": 2 * time.Minute} {
 		b.Run(name, func(b *testing.B) { run(b, newRig(b, interval)) })
 	}
 }
@@ -148,13 +149,21 @@ func newRig(b *testing.B, interval time.Duration) *rig {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(cancel)
 	quiet := slog.New(slog.DiscardHandler)
-	server, err := bus.Embed(ctx, bus.EmbedOptions{DataDir: b.TempDir(), SyncInterval: interval, Log: quiet})
+	o := embed.Options{
+		Log:      quiet,
+		Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`),
+	}
+	bare := interval
+	if interval == bus.SyncGroup {
+		bare = bus.SyncAlways
+	}
+	server, err := bus.Embed(ctx, bus.EmbedOptions{DataDir: b.TempDir(), SyncInterval: bare, Log: quiet})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, server.Close()) })
-	n, err := embed.Start(ctx, embed.Options{
-		URL: server.URL(), Log: quiet,
-		Settings: []byte(`{"approvers":{"people":[{"name":"Ann","identities":[{"connector":"terminal","user_id":"ann"}]}]}}`),
-	})
+	if o.URL = server.URL(); interval == bus.SyncGroup {
+		o.URL, o.DataDir = "", b.TempDir()
+	}
+	n, err := embed.Start(ctx, o)
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, n.Stop(context.Background())) })
 	r := &rig{ctx: ctx}

@@ -41,7 +41,7 @@ func TestAQueueWhoseConsumerIsLostIsServedAgain(t *testing.T) {
 // If a queue's pull request is lost on its way to the server, the queue pulls again.
 func TestAPullThatIsLostIsRepeated(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
+	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
 	w := env.Wire()
 	conn := env.Dial(roles.ID{Role: roles.EngineStore}, w.URL)
 	env.Wires = append(env.Wires, conn.Close)

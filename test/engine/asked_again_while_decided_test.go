@@ -37,7 +37,7 @@ func meanwhile(e *rig.Env, wire *rig.Wire, key string, outcome schemas.Outcome, 
 // hold and cut the connection.
 func startWired(t *testing.T) (*rig.Env, *rig.Wire) {
 	t.Helper()
-	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
+	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
 	wire := env.Wire()
 	store := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
 	n := env.Engine(engine.Options{Store: store})

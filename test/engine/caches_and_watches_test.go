@@ -76,7 +76,7 @@ func TestASessionBelongsToTheFirstAgentThatAsksInIt(t *testing.T) {
 // of its bucket.
 func TestAWatchReportsChangesMissedDuringAnOutage(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
+	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
 	wire := env.Wire()
 	conn := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
 	defer conn.Close()

@@ -13,7 +13,7 @@ import (
 // Another engine handles the timer and finds no record; the question still times out.
 func TestAQuestionTimesOutIfItsTimerFiresBeforeItIsStored(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
+	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
 	wire := env.Wire()
 	wire.LoseAll("MSG.NEXT.KV_pending_permissions.nod-clock") // this engine gets no fired timers, so the other engine handles this timer
 	slow := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)

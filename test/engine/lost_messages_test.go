@@ -84,7 +84,7 @@ func TestAWriteWithALostAcknowledgementIsLookedUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := rig.Start(t, func(s *rig.Setup) { s.Engines = 0 })
+			env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 0 })
 			wire := env.Wire()
 			store := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
 			n := env.Engine(engine.Options{Store: store, AckWait: time.Second})

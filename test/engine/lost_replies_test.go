@@ -27,7 +27,7 @@ func TestARepeatedAnswerIsNotRefusedByAFreeze(t *testing.T) {
 // A list request that gets no reply, for example while the leader changes, is sent again.
 func TestALostListRequestIsSentAgain(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t)
+	env := rig.Start(t, rig.OverTheNetwork)
 	env.Agent("ada").Asks(rig.Deploy("S", "1"))
 	w := env.Wire()
 	conn := env.Dial(roles.ID{Role: roles.EngineStore}, w.URL)

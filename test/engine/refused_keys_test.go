@@ -27,7 +27,7 @@ func (r refusals) Handle(context.Context, slog.Record) error { r.n.Add(1); retur
 func TestClientsReconnectAfterTheirKeysWereRefused(t *testing.T) {
 	t.Parallel()
 	port := rig.FreePorts(t, 1)[0]
-	env := rig.Start(t, func(s *rig.Setup) { s.Port = port })
+	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Port = port })
 	q := env.Agent("ada").Asks(rig.Deploy("S", "one"))
 	env.NoError(env.Server.Close())
 
@@ -46,7 +46,7 @@ func TestClientsReconnectAfterTheirKeysWereRefused(t *testing.T) {
 
 	users, err = env.Keys.Users()
 	env.NoError(err)
-	env.Server, err = bus.Embed(env.Ctx, bus.EmbedOptions{DataDir: env.Dir, Port: port, Users: users, Log: rig.Quiet()})
+	env.Server, err = bus.Embed(env.Ctx, bus.EmbedOptions{DataDir: env.Dir, Port: port, Users: users, SyncInterval: bus.SyncAlways, Log: rig.Quiet()})
 	env.NoError(err)
 	env.Ann().Allows(q)
 	q.Ends(schemas.Allowed)

@@ -97,7 +97,7 @@ func sure(p *rig.Person, frozen schemas.FreezeState, from schemas.From) {
 // engine reports it.
 func TestAFreezeNamesEnginesThatDoNotObeyItYet(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 4 }) // with four engines, few calls reach the engine that cannot answer
+	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines = 4 }) // with four engines, few calls reach the engine that cannot answer
 	w := env.Wire()
 	deaf := env.Dial(roles.ID{Role: roles.EngineStore}, w.URL)
 	env.Wires = append(env.Wires, deaf.Close)

@@ -50,7 +50,7 @@ func ended(e *rig.Env) map[string]bool {
 // grant.
 func TestSharingARevokedGrantGivesNothing(t *testing.T) {
 	t.Parallel()
-	env := rig.Start(t, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
+	env := rig.Start(t, rig.OverTheNetwork, func(s *rig.Setup) { s.Engines, s.Settings = 0, "" })
 	wire := env.Wire()
 	slow := env.Dial(roles.ID{Role: roles.EngineStore}, wire.URL)
 	defer slow.Close()

@@ -76,7 +76,7 @@ func openSigner(dataDir, keyFile string) (tokenSigner, error) {
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.WriteString(base64.RawURLEncoding.EncodeToString(key))
-	if err = errors.Join(err, tmp.Close()); err != nil {
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return s, fmt.Errorf("write the web inbox's key: %w", err)
 	}
 	// Link never shows a partly written file, and does not replace a key that another

@@ -34,6 +34,7 @@ type Env struct {
 	Dir     string
 	Keys    *roles.Keys
 	Server  *bus.Server
+	grouped bool       // the server groups its syncs: engines must connect within the process
 	mu      sync.Mutex // guards conns, because several goroutines of a test may call Conn
 	conns   map[roles.ID]*bus.Conn
 	agents  map[string]*Agent
@@ -56,14 +57,20 @@ type Setup struct {
 	Settings string
 	Engine   engine.Options
 	sync     time.Duration
-	Engines  int
-	Port     int // the server's port; set it if a later server must have the same port
+	// BeforeSync is called before each sync of the server; see bus.EmbedOptions.
+	BeforeSync func(stream string) error
+	Engines    int
+	Port       int // the server's port; set it if a later server must have the same port
 }
+
+// OverTheNetwork lets engines reach the stores through a Wire. The server then cannot group
+// its syncs, and syncs at an interval.
+func OverTheNetwork(s *Setup) { s.sync = time.Second }
 
 // Start starts a whole nod, which ends with the test.
 func Start(t *testing.T, change ...func(*Setup)) *Env {
 	t.Helper()
-	s := Setup{Settings: Everybody, Engines: 1, sync: time.Second}
+	s := Setup{Settings: Everybody, Engines: 1, sync: bus.SyncGroup}
 	for _, c := range change {
 		c(&s)
 	}
@@ -85,8 +92,9 @@ func (e *Env) Up(s Setup) {
 	e.T.Helper()
 	users, err := e.Keys.Users()
 	e.NoError(err)
-	e.Server, err = bus.Embed(e.Ctx, bus.EmbedOptions{DataDir: e.Dir, Port: s.Port, Users: users, SyncInterval: s.sync, Log: Quiet()})
+	e.Server, err = bus.Embed(e.Ctx, bus.EmbedOptions{DataDir: e.Dir, Port: s.Port, Users: users, SyncInterval: s.sync, BeforeSync: s.BeforeSync, Log: Quiet()})
 	e.NoError(err)
+	e.grouped = s.sync == bus.SyncGroup
 	e.openRaw()
 	e.conns = map[roles.ID]*bus.Conn{}
 	e.Store, err = bus.OpenStore(e.Ctx, e.Conn(roles.ID{Role: roles.EngineStore}), 1)
@@ -165,10 +173,15 @@ func Quiet() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// Dial opens a new connection in a role.
+// Dial opens a new connection in a role. An engine connects within the process if the server
+// groups its syncs.
 func (e *Env) Dial(id roles.ID, url string) *bus.Conn {
 	e.T.Helper()
-	c, err := bus.Connect(e.Ctx, bus.Options{URL: url, Name: id.String(), Creds: e.Keys.Path(id), Inbox: id.InboxPrefix(), Log: Quiet()})
+	o := bus.Options{URL: url, Name: id.String(), Creds: e.Keys.Path(id), Inbox: id.InboxPrefix(), Log: Quiet()}
+	if e.grouped && id.Role == roles.EngineStore {
+		o.Server = e.Server
+	}
+	c, err := bus.Connect(e.Ctx, o)
 	e.NoError(err)
 	return c
 }

@@ -1,0 +1,303 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// blockFiles is the storage of one stream of the embedded server. It rests on these facts
+// about nats-server 2.15:
+//
+//   - A stream's messages are in numbered block files under <store>/<account>/streams/<stream>/msgs.
+//     A message is written to the newest block file before it is acknowledged and before
+//     FastState counts it.
+//   - With sync_interval "always", the stream's file store has the flag syncAlways: it syncs
+//     the block file inside the stream's loop, for each message.
+//   - With the flag syncOnFlush in place of syncAlways, as the server sets it for replicated
+//     streams, the store remembers which block files are not synced, and FlushAllPending
+//     syncs them. All its other files, also a block that it rewrites, are synced as with
+//     syncAlways.
+//   - A change of the stream's configuration sets syncAlways again, with the store's lock mu
+//     held.
+//   - The store does not sync the name of a new block file; blockFiles does.
+//   - As soon as a message replaces another one, the store may remove the replaced one from
+//     its disk: it deletes or rewrites the block, durably, unless it is the newest block.
+//     A power cut would then lose both, if the new message is not synced yet. blockFiles
+//     therefore sets syncAlways while such a message is written (see replacing).
+//   - A store that is stopping closes its blocks unsynced, and reports success.
+//
+// The fields are unexported. findBlockFiles checks their names and types. A stream whose
+// flags were not changed is synced for each message.
+type blockFiles struct {
+	store                   server.StreamStore
+	mu                      *sync.RWMutex // the store's
+	syncAlways, syncOnFlush *atomic.Bool
+	closing                 *bool
+	lastBlock               reflect.Value // the store's pointer to the newest block
+	blockSize               uint64        // the size beyond which a block gets no more messages
+	dir                     string
+	named                   time.Time // the directory's time of change before its last sync
+
+	writes  sync.Mutex // guards the fields below; locked before mu
+	pending uint64     // the bytes of the replacing messages in flight
+	forced  int        // while not 0, the server syncs each message
+}
+
+// errUnknownLayout means that this version of nats-server is not the one that blockFiles knows.
+var errUnknownLayout = errors.New("unknown layout of the server's streams")
+
+// findBlockFiles returns the storage of a file-based stream, and sets its flags.
+func findBlockFiles(ns *server.Server, storeDir, account, stream string) (b *blockFiles, err error) {
+	defer func() { // package reflect panics if a kind is not the expected one
+		if p := recover(); p != nil {
+			b, err = nil, fmt.Errorf("%w: %v", errUnknownLayout, p)
+		}
+	}()
+	js := value(field(reflect.ValueOf(ns).Elem(), "js")).Addr().MethodByName("Load").Call(nil)[0]
+	accounts := lockedEntry(js, "accounts", account)
+	found := lockedEntry(accounts, "streams", stream)
+	store, ok := found.MethodByName("Store").Call(nil)[0].Interface().(server.StreamStore)
+	if !ok || store.Type() != server.FileStorage {
+		return nil, errUnknownLayout
+	}
+	b = &blockFiles{store: store, dir: filepath.Join(storeDir, "jetstream", account, "streams", stream, "msgs")}
+	fields := reflect.ValueOf(store).Elem()
+	b.mu = value(field(fields, "mu")).Addr().Interface().(*sync.RWMutex)
+	b.syncAlways = value(field(fields, "syncAlways")).Addr().Interface().(*atomic.Bool)
+	b.syncOnFlush = value(field(fields, "syncOnFlush")).Addr().Interface().(*atomic.Bool)
+	b.closing = value(field(fields, "closing")).Addr().Interface().(*bool)
+	b.lastBlock = value(field(fields, "lmb"))
+	b.blockSize = value(field(value(field(fields, "fcfg")), "BlockSize")).Interface().(uint64)
+	b.inLastBlock(1, 0) // panics if the block's fields are not the expected ones
+	if b.syncAlways.Load() == b.syncOnFlush.Load() {
+		return nil, errUnknownLayout
+	}
+	return b, b.syncNames(storeDir)
+}
+
+// lockedEntry returns the value under key in a map of the struct that v points to. The
+// struct's field mu guards the map.
+func lockedEntry(v reflect.Value, name, key string) reflect.Value {
+	mu := value(field(v.Elem(), "mu")).Addr().Interface().(*sync.RWMutex)
+	mu.RLock()
+	defer mu.RUnlock()
+	entry := value(field(v.Elem(), name)).MapIndex(reflect.ValueOf(key))
+	if !entry.IsValid() || entry.IsNil() {
+		panic(fmt.Sprintf("%s has no %q", name, key))
+	}
+	return entry
+}
+
+// field returns a field of a struct.
+func field(v reflect.Value, name string) reflect.Value {
+	f := v.FieldByName(name)
+	if !f.IsValid() {
+		panic(fmt.Sprintf("%s has no field %s", v.Type(), name))
+	}
+	return f
+}
+
+// value returns an unexported field's value without package reflect's restrictions.
+func value(f reflect.Value) reflect.Value {
+	return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem()
+}
+
+func (b *blockFiles) last() uint64 {
+	var state server.StreamState
+	b.store.FastState(&state)
+	return state.LastSeq
+}
+
+// errStreamStopped is the error of a sync of a stream that the server has stopped, because it
+// shuts down or the disk is full.
+var errStreamStopped = errors.New("the server has stopped the stream")
+
+func (b *blockFiles) sync() error {
+	for {
+		b.setFlags()
+		if err := b.store.FlushAllPending(); err != nil {
+			return err
+		}
+		if b.stopping() {
+			return errStreamStopped
+		}
+		if b.syncOnFlush.Load() { // otherwise the flags were reset before the flush, which then synced nothing
+			return b.syncNewNames()
+		}
+	}
+}
+
+func (b *blockFiles) stopping() bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return *b.closing
+}
+
+// setFlags makes the server leave the syncs to FlushAllPending, except while forced is set.
+// It sets the new flag first, as the server itself does, so that no message is written with
+// neither.
+func (b *blockFiles) setFlags() {
+	b.writes.Lock()
+	defer b.writes.Unlock()
+	b.setFlagsLocked()
+}
+
+func (b *blockFiles) setFlagsLocked() {
+	always := b.forced > 0
+	if b.syncOnFlush.Load() && b.syncAlways.Load() == always {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.syncOnFlush.Store(true)
+	b.syncAlways.Store(always)
+}
+
+const (
+	// blockMargin is the part of the newest block that replacing messages may not count on,
+	// because other messages may fill it first.
+	blockMargin = 4
+	// lateWrite is how long after a write of unknown outcome the server may still store it.
+	lateWrite = time.Minute
+)
+
+// replacing prepares for a message that replaces the one at revision. The server syncs the new
+// message on its own, unless both will be in the newest block. The caller then sends the
+// message, and calls sent with the error.
+func (b *blockFiles) replacing(revision uint64, size int) (sent func(unknown bool)) {
+	b.writes.Lock()
+	defer b.writes.Unlock()
+	b.pending += uint64(size)
+	forced := !b.inLastBlock(revision, b.pending)
+	if forced {
+		b.forced++
+		b.setFlagsLocked()
+	}
+	return func(unknown bool) {
+		b.writes.Lock()
+		defer b.writes.Unlock()
+		b.pending -= uint64(size)
+		switch {
+		case unknown && !forced:
+			b.forced++
+			b.setFlagsLocked()
+			fallthrough
+		case unknown:
+			time.AfterFunc(lateWrite, b.unforce)
+		case forced:
+			b.forced--
+			b.setFlagsLocked()
+		}
+	}
+}
+
+func (b *blockFiles) unforce() {
+	b.writes.Lock()
+	defer b.writes.Unlock()
+	b.forced--
+	b.setFlagsLocked()
+}
+
+// inLastBlock reports whether the message at revision is in the newest block, and the block
+// has room for this number of bytes.
+func (b *blockFiles) inLastBlock(revision, size uint64) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if b.lastBlock.IsNil() {
+		return false
+	}
+	block := b.lastBlock.Elem()
+	mu := value(field(block, "mu")).Addr().Interface().(*sync.RWMutex)
+	mu.RLock()
+	defer mu.RUnlock()
+	first := value(field(value(field(block, "first")), "seq")).Addr().Interface().(*uint64)
+	used := value(field(block, "rbytes")).Interface().(uint64)
+	return revision >= atomic.LoadUint64(first) && used+size < b.blockSize-b.blockSize/blockMargin
+}
+
+// tick is longer than the unit in which a kernel counts the times of files.
+const tick = 100 * time.Millisecond
+
+// syncNewNames syncs the names of new block files. It does nothing if the directory's time
+// of change is that of an earlier sync.
+func (b *blockFiles) syncNewNames() error {
+	info, err := os.Stat(b.dir)
+	if err != nil {
+		return err
+	}
+	changed := info.ModTime()
+	if changed.Equal(b.named) {
+		return nil
+	}
+	now := time.Now()
+	if err := syncDir(b.dir); err != nil {
+		return err
+	}
+	if now.Sub(changed) > tick { // a later change has another time
+		b.named = changed
+	}
+	return nil
+}
+
+// syncNames syncs the names of the stream's directories and of all that contain it.
+func (b *blockFiles) syncNames(storeDir string) error {
+	for dir := b.dir; ; dir = filepath.Dir(dir) {
+		if err := syncDir(dir); err != nil {
+			return err
+		}
+		if dir == storeDir || dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+// syncTree syncs all files and directories under dir. A process that was killed may have
+// left data that the kernel has not written yet, and that this process is about to read.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case e.IsDir():
+			return syncDir(path)
+		case e.Type().IsRegular():
+			return syncFile(path)
+		}
+		return nil
+	})
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// syncDir writes the names in a directory to disk. Windows cannot sync directories.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,168 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+)
+
+// The errors that end all waits for a sync. They are permanent, and leave it unknown whether
+// a write is on disk.
+var (
+	errDisk         = fmt.Errorf("%w: the disk failed", ErrUnknown)
+	errServerClosed = fmt.Errorf("%w: the embedded NATS server is closed", ErrUnknown)
+)
+
+// groupSync makes the messages of one stream durable in groups: the server acknowledges a
+// message once the kernel has it, and one sync to disk then serves all callers that wait. A
+// nil groupSync never waits: its stream is synced by the server before each
+// acknowledgement, or may lose messages, or is not in this process.
+type groupSync struct {
+	store  syncedStore
+	failed func(error) // called once, with the error of the first sync that fails
+
+	synced atomic.Uint64 // all messages up to this sequence are on disk
+
+	mu      sync.Mutex
+	current *syncRound // the round in progress, or nil
+	next    *syncRound // the round after it, or nil if no caller needs it
+	err     error      // ends every wait: errDisk or errServerClosed
+	end     chan struct{}
+}
+
+// syncedStore is the storage of a stream.
+type syncedStore interface {
+	// last returns the sequence of the last stored message.
+	last() uint64
+	// sync returns once everything that was stored before the call is on disk. After an
+	// error the kernel may have dropped data, so that a later success proves nothing.
+	sync() error
+	// replacing is called before a message is sent that replaces the one at revision, and
+	// sent afterwards. unknown means that the message may still be stored later.
+	replacing(revision uint64, size int) (sent func(unknown bool))
+}
+
+// syncRound is one sync.
+type syncRound struct {
+	through uint64 // all messages up to this sequence were stored before the sync began; 0 until it begins
+	done    chan struct{}
+	err     error // set before done closes
+}
+
+func newGroupSync(store syncedStore, failed func(error)) *groupSync {
+	return &groupSync{store: store, failed: failed, end: make(chan struct{})}
+}
+
+// wait returns once the stored message with this sequence, and all before it, are on disk.
+// After an error a power cut may still lose them: tell nothing that depends on them.
+func (g *groupSync) wait(ctx context.Context, sequence uint64) error {
+	if g == nil || sequence <= g.synced.Load() {
+		return nil
+	}
+	r, err := g.join(sequence)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-r.done:
+		return r.err
+	case <-g.end:
+		return g.reason()
+	case <-ctx.Done():
+		return fmt.Errorf("sync to disk: %w (%w)", ErrUnknown, ctx.Err())
+	}
+}
+
+// replacing is syncedStore's; a message that replaces none needs no preparation.
+func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool)) {
+	if g == nil || revision == 0 {
+		return func(bool) {}
+	}
+	return g.store.replacing(revision, size)
+}
+
+// check starts a sync, to find out whether the storage has failed.
+func (g *groupSync) check() {
+	if g != nil {
+		_, _ = g.join(math.MaxUint64) // failed gets the error
+	}
+}
+
+// join returns the first round that begins, or began, after the message was stored. It
+// starts the round if there is none in progress.
+func (g *groupSync) join(sequence uint64) (*syncRound, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil {
+		return nil, g.err
+	}
+	if g.current != nil && sequence <= g.current.through {
+		return g.current, nil
+	}
+	if g.next == nil {
+		g.next = &syncRound{done: make(chan struct{})}
+	}
+	r := g.next
+	if g.current == nil {
+		g.current, g.next = r, nil
+		go g.run(r)
+	}
+	return r, nil
+}
+
+// run makes one sync after another for as long as callers wait.
+func (g *groupSync) run(r *syncRound) {
+	for r != nil {
+		last := g.store.last()
+		g.mu.Lock()
+		r.through = last
+		g.mu.Unlock()
+		r = g.finish(r, g.store.sync())
+	}
+}
+
+// finish ends a round and returns the next one, or nil.
+func (g *groupSync) finish(r *syncRound, err error) *syncRound {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil { // the server has stopped meanwhile: a stopped store reports success without a sync
+		err = g.err
+	} else if err != nil {
+		g.stop(errDisk)
+		g.failed(err)
+		err = errDisk
+	}
+	r.err = err
+	if err == nil {
+		g.synced.Store(r.through)
+	}
+	close(r.done)
+	g.current, g.next = g.next, nil
+	if g.err != nil {
+		g.current = nil
+	}
+	return g.current
+}
+
+// stop ends all waits. The caller holds mu.
+func (g *groupSync) stop(err error) {
+	g.err = err
+	close(g.end)
+}
+
+// close ends all waits, because the server stops.
+func (g *groupSync) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err == nil {
+		g.stop(errServerClosed)
+	}
+}
+
+func (g *groupSync) reason() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}

@@ -1,0 +1,118 @@
+package bus
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/nodbus/nod/bus/roles"
+)
+
+// The values of EmbedOptions.SyncInterval that are not an interval.
+const (
+	// SyncGroup syncs a write before a connection with Options.Server reports it as stored.
+	// One sync serves all writes that wait for it.
+	SyncGroup time.Duration = 0
+	// SyncAlways syncs each write on its own, before the server acknowledges it.
+	SyncAlways time.Duration = -1
+)
+
+// streamSyncs holds the groupSync of each stream of the embedded server.
+type streamSyncs struct {
+	nats     *server.Server
+	storeDir string
+	account  string
+	before   func(stream string) error // see EmbedOptions.BeforeSync
+	log      *slog.Logger
+	failed   chan error // gets the first failed sync
+
+	mu      sync.Mutex
+	streams map[string]*groupSync
+	closed  bool
+}
+
+func newStreamSyncs(ns *server.Server, storeDir string, o EmbedOptions) *streamSyncs {
+	account := string(roles.Store)
+	if len(o.Users) == 0 {
+		account = server.DEFAULT_GLOBAL_ACCOUNT
+	}
+	return &streamSyncs{
+		nats: ns, storeDir: storeDir, account: account, before: o.BeforeSync, log: cmp.Or(o.Log, slog.Default()),
+		failed: make(chan error, 1), streams: map[string]*groupSync{},
+	}
+}
+
+// of returns the groupSync of a stream. It returns nil, so that the server syncs each message
+// of the stream, if it does not know the layout of this version of nats-server.
+func (s *streamSyncs) of(stream string) *groupSync {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	files, err := findBlockFiles(s.nats, s.storeDir, s.account, stream)
+	if err != nil {
+		s.log.Warn("bus: the syncs of a stream cannot be grouped; the server syncs each of its writes", "stream", stream, "error", err)
+		return nil
+	}
+	if g := s.streams[stream]; g != nil && g.store.(*syncedFiles).store == files.store {
+		return g
+	}
+	g := newGroupSync(&syncedFiles{files, func() error { return s.beforeSync(stream) }}, s.fail)
+	if s.closed {
+		g.close()
+	}
+	s.streams[stream] = g
+	return g
+}
+
+// syncedFiles is blockFiles with a call before each sync.
+type syncedFiles struct {
+	*blockFiles
+	before func() error
+}
+
+func (f *syncedFiles) sync() error {
+	if err := f.before(); err != nil {
+		return err
+	}
+	return f.blockFiles.sync()
+}
+
+func (s *streamSyncs) beforeSync(stream string) error {
+	if s.before == nil {
+		return nil
+	}
+	return s.before(stream)
+}
+
+// fail reports the first failed sync.
+func (s *streamSyncs) fail(err error) {
+	fix := "check the disk"
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		fix = "make room on the disk"
+	}
+	select {
+	case s.failed <- fmt.Errorf("nothing more can be stored in %s (%w): %s, then start nod again; all that nod confirmed is stored", s.storeDir, err, fix):
+	default: // another stream has failed before
+	}
+}
+
+// close ends the waits for syncs.
+func (s *streamSyncs) close() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, g := range s.streams {
+		g.close()
+	}
+}

@@ -1,0 +1,287 @@
+// Package power tests nod on a disk that loses its power: a FUSE file system that knows which
+// data and which names were synced, and drops the others.
+package power
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// page is the unit in which a disk writes data.
+const page = 4096
+
+// disk is a file system. Its files are in the directory work, as the kernel has them; synced
+// holds what would outlive a power cut. A sync of a file also keeps the names by which it is
+// reached, as on ext4.
+type disk struct {
+	work, mount string
+	server      *fuse.Server
+
+	mu     sync.Mutex
+	off    bool                         // the power is off: no sync succeeds
+	fail   syscall.Errno                // the error of each sync, if not 0
+	data   map[uint64][]byte            // the synced data of a file, by inode
+	names  map[string]map[string]uint64 // the synced names of a directory, by its path in work
+	direct map[uint64]bool              // files that were opened with O_SYNC
+
+	grave  string // holds links to removed files
+	buried int
+}
+
+func mountDisk(work, mount, grave string) (*disk, error) {
+	d := &disk{work: work, mount: mount, grave: grave, data: map[uint64][]byte{}, names: map[string]map[string]uint64{}, direct: map[uint64]bool{}}
+	err := filepath.WalkDir(work, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			d.keepDir(path)
+			return err
+		}
+		return d.keepFile(path)
+	})
+	if err != nil {
+		return nil, err
+	}
+	root := &fs.LoopbackRoot{Path: work}
+	root.NewNode = func(*fs.LoopbackRoot, *fs.Inode, string, *syscall.Stat_t) fs.InodeEmbedder {
+		return &node{LoopbackNode: fs.LoopbackNode{RootData: root}, disk: d}
+	}
+	top := root.NewNode(root, nil, "", nil)
+	root.RootNode = top
+	d.server, err = fs.Mount(mount, top, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true}})
+	return d, err
+}
+
+// node is a file or a directory of a disk.
+type node struct {
+	fs.LoopbackNode
+	disk *disk
+}
+
+func (n *node) path() string { return filepath.Join(n.disk.work, n.Path(n.Root())) }
+
+// slowSync is the longest time that a sync takes. The slower a sync, the more is lost if nod
+// does not wait for it.
+const slowSync = 20 * time.Millisecond
+
+func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
+	<-time.After(rand.N(slowSync))
+	n.disk.mu.Lock()
+	defer n.disk.mu.Unlock()
+	switch {
+	case n.disk.off:
+		return syscall.EIO
+	case n.disk.fail != 0:
+		return n.disk.fail
+	}
+	if n.IsDir() {
+		n.disk.keepDir(n.path())
+		return 0
+	}
+	if n.disk.keepFile(n.path()) != nil {
+		return syscall.EIO
+	}
+	return 0
+}
+
+// OpendirHandle returns a handle whose sync is that of the disk.
+func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	h, f, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	return &dirHandle{h.(dirStream), n}, f, 0
+}
+
+type dirStream interface {
+	fs.FileReaddirenter
+	fs.FileReleasedirer
+	fs.FileSeekdirer
+}
+
+type dirHandle struct {
+	dirStream
+	node *node
+}
+
+func (h *dirHandle) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
+	return h.node.Fsync(ctx, nil, flags)
+}
+
+func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
+	inode, h, f, errno := n.LoopbackNode.Create(ctx, name, flags, mode, out)
+	if errno == 0 && flags&syscall.O_SYNC != 0 {
+		n.disk.mu.Lock()
+		defer n.disk.mu.Unlock()
+		n.disk.direct[inodeOf(filepath.Join(n.path(), name))] = true
+	}
+	return inode, h, f, errno
+}
+
+// Unlink keeps the inode of the file, so that no new file gets its number.
+func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
+	n.disk.bury(filepath.Join(n.path(), name))
+	return n.LoopbackNode.Unlink(ctx, name)
+}
+
+// Rename keeps the inode of the file that it replaces.
+func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
+	n.disk.bury(filepath.Join(n.disk.work, parent.EmbeddedInode().Path(n.Root()), newName))
+	return n.LoopbackNode.Rename(ctx, name, parent, newName, flags)
+}
+
+func (d *disk) bury(path string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.buried++
+	_ = os.Link(path, filepath.Join(d.grave, strconv.Itoa(d.buried))) // fails if there is no such file
+}
+
+func inodeOf(path string) uint64 {
+	var s syscall.Stat_t
+	if syscall.Stat(path, &s) != nil {
+		return 0
+	}
+	return s.Ino
+}
+
+// keepFile makes a file's data durable, and the names by which it is reached.
+func (d *disk) keepFile(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	d.data[inodeOf(path)] = data
+	for path != d.work {
+		dir, name := filepath.Split(path)
+		path = filepath.Clean(dir)
+		d.keepName(path, name, inodeOf(filepath.Join(path, name)))
+	}
+	return nil
+}
+
+func (d *disk) keepName(dir, name string, inode uint64) {
+	if d.names[dir] == nil {
+		d.names[dir] = map[string]uint64{}
+	}
+	d.names[dir][name] = inode
+}
+
+// keepDir makes the names in a directory durable.
+func (d *disk) keepDir(path string) {
+	entries, _ := os.ReadDir(path) // a directory that was removed meanwhile has no names
+	d.names[path] = map[string]uint64{}
+	for _, e := range entries {
+		inode := inodeOf(filepath.Join(path, e.Name()))
+		if d.direct[inode] {
+			d.data[inode], _ = os.ReadFile(filepath.Join(path, e.Name()))
+		}
+		d.names[path][e.Name()] = inode
+	}
+}
+
+// cut ends the power: from now on no sync succeeds.
+func (d *disk) cut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.off = true
+}
+
+// failSyncs lets each sync fail with an error; 0 lets them succeed again.
+func (d *disk) failSyncs(err syscall.Errno) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fail = err
+}
+
+// restore writes what outlived the cut to a directory. Each name and each page that was not
+// synced is kept with the probability keep.
+func (d *disk) restore(to string, keep float64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept := map[uint64][]byte{}
+	_ = filepath.WalkDir(d.work, func(path string, e os.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			now, _ := os.ReadFile(path)
+			inode := inodeOf(path)
+			kept[inode] = now
+			if !d.direct[inode] {
+				kept[inode] = mix(d.data[inode], now, keep)
+			}
+		}
+		return nil
+	})
+	return d.restoreDir(d.work, to, keep, kept)
+}
+
+func (d *disk) restoreDir(dir, to string, keep float64, kept map[uint64][]byte) error {
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	names := map[string]uint64{}
+	for name, inode := range d.names[dir] {
+		if now := inodeOf(filepath.Join(dir, name)); now != inode && rand.Float64() < keep {
+			continue // the removal or the replacement was written
+		}
+		names[name] = inode
+	}
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		inode := inodeOf(filepath.Join(dir, e.Name()))
+		if _, ok := names[e.Name()]; !ok && (d.names[dir][e.Name()] != inode && rand.Float64() < keep || d.names[dir][e.Name()] == inode) {
+			names[e.Name()] = inode
+		}
+	}
+	for name, inode := range names {
+		path := filepath.Join(dir, name)
+		if _, ok := d.names[path]; ok || isDir(path) {
+			if err := d.restoreDir(path, filepath.Join(to, name), keep, kept); err != nil {
+				return err
+			}
+			continue
+		}
+		data, ok := kept[inode]
+		if !ok {
+			data = d.data[inode] // the file was removed, and the removal is lost
+		}
+		if err := os.WriteFile(filepath.Join(to, name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isDir(path string) bool {
+	s, err := os.Stat(path)
+	return err == nil && s.IsDir()
+}
+
+// mix returns the synced data with some pages of the newer data. The last page may be torn.
+func mix(synced, now []byte, keep float64) []byte {
+	if keep == 0 || bytes.Equal(synced, now) {
+		return synced
+	}
+	out := bytes.Clone(synced)
+	for at := 0; at < len(now); at += page {
+		end := min(at+page, len(now))
+		if end > len(synced) && end == len(now) {
+			end = at + rand.IntN(end-at+1)
+		}
+		if rand.Float64() >= keep || at < len(synced) && end <= len(synced) && bytes.Equal(synced[at:end], now[at:end]) {
+			continue
+		}
+		if end > len(out) {
+			out = append(out, make([]byte, end-len(out))...)
+		}
+		copy(out[at:end], now[at:end])
+	}
+	return out
+}
