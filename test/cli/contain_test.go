@@ -41,7 +41,7 @@ func TestExecContainsACommandInItsProject(t *testing.T) {
 
 	_, stderr, code := m.Run("exec", "--contain", "--project", "/", "--", "true")
 	require.Equal(t, contain.CodeRefused, code)
-	require.Contains(t, stderr, "give a project below it")
+	require.Contains(t, stderr, "name a project below it")
 	_, stderr, code = m.Run("exec", "--", "true")
 	require.Equal(t, contain.CodeRefused, code)
 	require.Contains(t, stderr, "--session S")
