@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/actors/policy"
-	"github.com/nodbus/nod/connectors/agents/contain"
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/exec"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
@@ -59,12 +59,8 @@ func (c *execCmd) Run(e *env) error {
 	if errors.As(err, &ended) {
 		return ended
 	}
-	code := exec.CodeRefused
-	var failed *exec.Error
-	var uncontained *contain.Error
-	if errors.As(err, &uncontained) {
-		code = uncontained.Code
-	}
+	code := agents.CodeRefused
+	var failed *agents.ExitError
 	if errors.As(err, &failed) {
 		code = failed.Code
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/schemas"
 )
@@ -46,9 +47,9 @@ func (c *execCmd) decided(e *env) error {
 	// The command itself handles the signals that end e.ctx.
 	report, err := contain.Run(context.WithoutCancel(e.ctx), spec)
 	code := report.ExitCode
-	var refused *contain.Error
+	var refused *agents.ExitError
 	if err != nil {
-		code = contain.CodeRefused
+		code = agents.CodeRefused
 		if errors.As(err, &refused) {
 			code = refused.Code
 		}

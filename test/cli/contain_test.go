@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/test/internal/rig"
 )
@@ -40,10 +41,10 @@ func TestExecContainsACommandInItsProject(t *testing.T) {
 	require.Equal(t, "be good", string(data))
 
 	_, stderr, code := m.Run("exec", "--contain", "--project", "/", "--", "true")
-	require.Equal(t, contain.CodeRefused, code)
+	require.Equal(t, agents.CodeRefused, code)
 	require.Contains(t, stderr, "name a project below it")
 	_, stderr, code = m.Run("exec", "--", "true")
-	require.Equal(t, contain.CodeRefused, code)
+	require.Equal(t, agents.CodeRefused, code)
 	require.Contains(t, stderr, "--session S")
 }
 

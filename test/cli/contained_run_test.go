@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
@@ -72,7 +73,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.NoFileExists(t, outside+"/escaped")
 
 	text, exit = run()
-	require.Equal(t, contain.CodeRefused, exit)
+	require.Equal(t, agents.CodeRefused, exit)
 	require.Contains(t, text, "has run already")
 	shown, _, _ := m.Run("show", "T1", "--session", "S", "--json")
 	var row struct{ Run schemas.ContainedRun }

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/nodbus/nod/connectors/agents"
 )
 
 // soon is the time in which a thing must happen that happens at once on an idle machine.
@@ -32,11 +34,11 @@ func TestStreamsAndExitCodesAreTheCommandsOwn(t *testing.T) {
 		assert.Equal(t, "through\x00"+r.project+"\n", res.out)
 		assert.Equal(t, "a b $c\n", res.err)
 		assert.Equal(t, 128+15, r.sh("kill -TERM $$").code)
-		assert.Equal(t, CodeNotFound, r.run("no-such-program").code)
-		assert.Equal(t, CodeNotFound, r.run("./no-such-program").code)
+		assert.Equal(t, agents.CodeNotFound, r.run("no-such-program").code)
+		assert.Equal(t, agents.CodeNotFound, r.run("./no-such-program").code)
 		r.file("data", "x")
-		assert.Equal(t, CodeCannot, r.run("./data").code)
-		assert.Equal(t, CodeNotFound, r.run(r.outside+"/tool").code)
+		assert.Equal(t, agents.CodeCannot, r.run("./data").code)
+		assert.Equal(t, agents.CodeNotFound, r.run(r.outside+"/tool").code)
 	})
 }
 
@@ -318,7 +320,7 @@ func TestAMachineWithoutNamespacesIsRefusedUnlessAllowed(t *testing.T) {
 	r := newRig(t)
 	r.change = func(o *order) { o.NoNamespaces = true }
 	res := r.sh("echo it ran")
-	assert.Equal(t, CodeRefused, res.code)
+	assert.Equal(t, agents.CodeRefused, res.code)
 	assert.Empty(t, res.out)
 	assert.Contains(t, res.err, "this machine cannot contain the command: start in namespaces")
 }
@@ -341,7 +343,7 @@ func TestBadSpecsAreRefused(t *testing.T) {
 	} {
 		r.change = func(o *order) { c.change(&o.Spec) }
 		res := r.sh("echo it ran")
-		assert.Equal(t, CodeRefused, res.code, c.says)
+		assert.Equal(t, agents.CodeRefused, res.code, c.says)
 		assert.Contains(t, res.err, c.says)
 		assert.NotContains(t, res.out, "it ran")
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/contain/egress"
 )
 
@@ -103,22 +104,6 @@ type RefusedHost = egress.Refusal
 // MaxChanged is the number of names in Report.Changed.
 const MaxChanged = 200
 
-// The exit codes for a command that did not run, as env and shells use them.
-const (
-	CodeRefused  = 125 // the command could not be contained
-	CodeCannot   = 126 // the program exists and cannot be run
-	CodeNotFound = 127 // the program does not exist
-)
-
-// Error is the reason why a command did not run.
-type Error struct {
-	Code int // the exit code for the caller's process
-	Err  error
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
-
 func refused(format string, args ...any) error {
-	return &Error{CodeRefused, fmt.Errorf(format, args...)}
+	return &agents.ExitError{Code: agents.CodeRefused, Err: fmt.Errorf(format, args...)}
 }

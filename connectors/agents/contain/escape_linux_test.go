@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/connectors/agents"
 )
 
 const marker = "the-secret-itself"
@@ -270,7 +272,7 @@ func TestADirectoryAsAStreamIsRefused(t *testing.T) {
 	cmd, file := r.nod("true")
 	cmd.Stdin = dir
 	res := r.finish(cmd, file)
-	assert.Equal(t, CodeRefused, res.code)
+	assert.Equal(t, agents.CodeRefused, res.code)
 	assert.Contains(t, res.err, "a standard stream is a directory")
 }
 
@@ -287,7 +289,7 @@ func TestALinkInTmpDoesNotLeadOutside(t *testing.T) {
 	require.NoError(t, os.MkdirAll(r.top+"/scratch/tmp", 0o700))
 	require.NoError(t, os.Symlink("/.old"+r.outside, r.top+"/scratch/tmp/"+filepath.Base(dir)))
 	res := r.sh("echo it ran")
-	assert.Equal(t, CodeRefused, res.code)
+	assert.Equal(t, agents.CodeRefused, res.code)
 	entries, err := os.ReadDir(r.outside)
 	require.NoError(t, err)
 	assert.Empty(t, entries)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/contain/egress"
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
@@ -163,11 +164,11 @@ func notRun(m inner.Message) error {
 	errno := syscall.Errno(m.Value)
 	switch errno {
 	case unix.ENOENT:
-		return &Error{CodeNotFound, fmt.Errorf("%s: not found inside: the program does not exist, or lies outside what a contained command sees", m.Text)}
+		return &agents.ExitError{Code: agents.CodeNotFound, Err: fmt.Errorf("%s: not found inside: the program does not exist, or lies outside what a contained command sees", m.Text)}
 	case unix.EACCES:
-		return &Error{CodeCannot, fmt.Errorf("%s: %w: it is not executable", m.Text, errno)}
+		return &agents.ExitError{Code: agents.CodeCannot, Err: fmt.Errorf("%s: %w: it is not executable", m.Text, errno)}
 	}
-	return &Error{CodeCannot, fmt.Errorf("%s: %w", m.Text, errno)}
+	return &agents.ExitError{Code: agents.CodeCannot, Err: fmt.Errorf("%s: %w", m.Text, errno)}
 }
 
 // kill ends the command with all its processes.

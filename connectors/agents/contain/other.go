@@ -5,6 +5,8 @@ package contain
 import (
 	"context"
 	"errors"
+
+	"github.com/nodbus/nod/connectors/agents"
 )
 
 var errNotLinux = errors.New("only Linux can contain commands")
@@ -14,5 +16,5 @@ func Support() (Level, error) { return None, errNotLinux }
 
 // Run refuses every command.
 func Run(context.Context, Spec) (Report, error) {
-	return Report{}, &Error{CodeRefused, errNotLinux}
+	return Report{}, &agents.ExitError{Code: agents.CodeRefused, Err: errNotLinux}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/contain/egress"
 )
 
@@ -59,7 +60,7 @@ func beNod() int {
 	r, err := run(context.Background(), o.Spec, proxy)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "nod:", err)
-		var e *Error
+		var e *agents.ExitError
 		if !errors.As(err, &e) {
 			panic(err)
 		}

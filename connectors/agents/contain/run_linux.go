@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/contain/egress"
 	"github.com/nodbus/nod/connectors/agents/contain/inner"
 )
@@ -48,7 +49,7 @@ func Support() (Level, error) {
 	return LandlockAlone, whyNot
 }
 
-// Run runs the command of s contained, and waits for its end. An error is an *Error and means
+// Run runs the command of s contained, and waits for its end. An error is an *agents.ExitError and means
 // that the command did not run. If ctx ends, the command is killed.
 func Run(ctx context.Context, s Spec) (Report, error) {
 	return run(ctx, s, egress.New(s.Network))
@@ -77,7 +78,7 @@ func run(ctx context.Context, s Spec, proxy *egress.Proxy) (Report, error) {
 			end, err = launch(ctx, &s, p, proxy)
 		}
 	}
-	var notRun *Error
+	var notRun *agents.ExitError
 	if err != nil && !errors.As(err, &notRun) {
 		err = refused("this machine cannot contain the command: %w", err)
 	}

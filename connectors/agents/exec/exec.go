@@ -25,6 +25,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -62,24 +63,8 @@ type Command struct {
 	Stderr             io.Writer
 }
 
-// The exit codes for a command that did not run, as env and shells use them.
-const (
-	CodeRefused  = 125 // nod refused to run the command
-	CodeCannot   = 126 // the program exists and cannot be run
-	CodeNotFound = 127 // the program does not exist
-)
-
-// Error is the reason why a command did not run.
-type Error struct {
-	Code int // the exit code for the caller's process
-	Err  error
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
-
 // Run replaces this process by the command. It returns only if that fails, and always with an
-// *Error. Run may have restricted the process before it failed, so the caller must only report
+// *agents.ExitError. Run may have restricted the process before it failed, so the caller must only report
 // the error and exit.
 func Run(c Command) error {
 	if len(c.Args) == 0 {
@@ -114,15 +99,15 @@ func Run(c Command) error {
 }
 
 func refused(format string, args ...any) error {
-	return &Error{CodeRefused, fmt.Errorf(format, args...)}
+	return &agents.ExitError{Code: agents.CodeRefused, Err: fmt.Errorf(format, args...)}
 }
 
 func notRun(err error) error {
 	switch {
 	case errors.Is(err, osexec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return &Error{CodeNotFound, err}
+		return &agents.ExitError{Code: agents.CodeNotFound, Err: err}
 	case errors.Is(err, syscall.EACCES):
 		err = fmt.Errorf("%w: it is not executable, or lies outside the paths that it may read (--permission @read:<its directory>)", err)
 	}
-	return &Error{CodeCannot, err}
+	return &agents.ExitError{Code: agents.CodeCannot, Err: err}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
 )
@@ -221,15 +222,15 @@ func TestCommandsThatCannotBeRunAreRefused(t *testing.T) {
 		code    int
 		says    string
 	}{
-		"no such program":          {p.command(p.scope(), "nod-nowhere"), CodeNotFound, "executable file not found"},
-		"no such file":             {p.command(p.scope(), "./nowhere"), CodeNotFound, "no such file"},
-		"not executable":           {p.command(p.scope(), "./plain"), CodeCannot, "permission denied"},
-		"a program outside":        {p.command(p.scope(), p.outside+"/run"), CodeCannot, "--permission @read:"},
-		"nothing":                  {p.command(p.scope()), CodeRefused, "no command"},
-		"a directory is not there": {Command{Args: []string{"true"}, Dir: p.work + "/nowhere", Scope: p.scope()}, CodeRefused, "no such file"},
-		"no working directory":     {p.command(schemas.SessionPermissions{WorkingDir: p.work + "/gone"}, "true"), CodeRefused, "working directory"},
-		"a path became a link":     {p.command(swapped, "true"), CodeRefused, "has become a symbolic link"},
-		"or lies below one":        {p.command(below, "true"), CodeRefused, "lies below one"},
+		"no such program":          {p.command(p.scope(), "nod-nowhere"), agents.CodeNotFound, "executable file not found"},
+		"no such file":             {p.command(p.scope(), "./nowhere"), agents.CodeNotFound, "no such file"},
+		"not executable":           {p.command(p.scope(), "./plain"), agents.CodeCannot, "permission denied"},
+		"a program outside":        {p.command(p.scope(), p.outside+"/run"), agents.CodeCannot, "--permission @read:"},
+		"nothing":                  {p.command(p.scope()), agents.CodeRefused, "no command"},
+		"a directory is not there": {Command{Args: []string{"true"}, Dir: p.work + "/nowhere", Scope: p.scope()}, agents.CodeRefused, "no such file"},
+		"no working directory":     {p.command(schemas.SessionPermissions{WorkingDir: p.work + "/gone"}, "true"), agents.CodeRefused, "working directory"},
+		"a path became a link":     {p.command(swapped, "true"), agents.CodeRefused, "has become a symbolic link"},
+		"or lies below one":        {p.command(below, "true"), agents.CodeRefused, "lies below one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := p.nod(c.command)
@@ -259,7 +260,7 @@ func TestRequiredEnforcementNeedsLandlock(t *testing.T) {
 	cmd.Env = append(cmd.Env, noLL+"=1")
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err)
-	assert.Equal(t, CodeRefused, cmd.ProcessState.ExitCode())
+	assert.Equal(t, agents.CodeRefused, cmd.ProcessState.ExitCode())
 	assert.Equal(t, "nod: this system cannot keep the command from reading and writing other files (its kernel has no Landlock), and enforcement is required: run it on a kernel that can, or do not require it\n", string(out))
 
 	c.RequireEnforcement = false

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -60,7 +61,7 @@ func runNod() int {
 	}
 	err := Run(c)
 	fmt.Fprintln(os.Stderr, "nod:", err)
-	var e *Error
+	var e *agents.ExitError
 	if !errors.As(err, &e) {
 		panic(err)
 	}

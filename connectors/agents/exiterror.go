@@ -1,0 +1,17 @@
+package agents
+
+// The exit codes for a command that did not run, as env and shells use them.
+const (
+	CodeRefused  = 125 // nod refused to run the command, or could not contain it
+	CodeCannot   = 126 // the program exists and cannot be run
+	CodeNotFound = 127 // the program does not exist
+)
+
+// ExitError is the reason why a command did not run.
+type ExitError struct {
+	Code int // the exit code for the caller's process
+	Err  error
+}
+
+func (e *ExitError) Error() string { return e.Err.Error() }
+func (e *ExitError) Unwrap() error { return e.Err }
