@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -127,6 +128,10 @@ func newRig(t *testing.T) *rig {
 	for _, dir := range []string{r.project, r.home, r.outside} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
+	// A process that lost its terminal may still write when the test ends.
+	t.Cleanup(func() {
+		require.Eventually(t, func() bool { return os.RemoveAll(top) == nil }, soon, 10*time.Millisecond)
+	})
 	return r
 }
 

@@ -20,6 +20,8 @@ func serve(p *Plan) int {
 		got, err := syscall.Wait4(-1, &status, syscall.WUNTRACED, nil)
 		switch {
 		case err == syscall.EINTR, err == nil && got != pid:
+		case err == syscall.ECHILD:
+			select {} // follow has killed and awaited the command, and ends this process
 		case err != nil:
 			return report(Failed, fail("wait for the command", err))
 		case status.Stopped():
