@@ -80,7 +80,7 @@ var mayImport = []struct {
 	{"connectors/agents/httpapi", []string{"schemas", "connectors/agents", "connectors/agents/hook", "connectors/httpserve"}},
 	{"connectors/agents/contain/inner", nil},
 	{"connectors/agents/contain/egress", nil},
-	{"connectors/agents/contain", []string{"connectors/agents/contain/...", "connectors/agents/exec"}},
+	{"connectors/agents/contain", []string{"connectors/agents", "connectors/agents/contain/...", "connectors/agents/exec"}},
 	{"connectors/agents/...", []string{"schemas", "connectors/agents"}},
 	{"embed", []string{"actors/...", "bus/...", "connectors/people/...", "connectors/agents/hook", "connectors/agents/httpapi", "connectors/httpserve", "schemas"}},
 	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
