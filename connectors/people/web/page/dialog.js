@@ -26,7 +26,7 @@ export class Dialog extends HTMLElement {
     close.type = "button";
     close.addEventListener("click", () => this.close());
     this.#dialog.append(el("div", "bar", this.#title, this.#risk, close), this.#text, el("div", "foot", this.#answer));
-    this.replaceChildren(this.#dialog, el("aside", "blank", "Choose a request to read it whole."));
+    this.replaceChildren(this.#dialog, el("aside", "blank", "Choose a request to read it whole, or press j."));
   }
 
   /** shows is the key of the shown request, or "". */
