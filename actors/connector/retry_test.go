@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A worker tries to show a question until its deadline. It tries to show an outcome for as
-// long as the queue keeps it, however often the channel fails.
+// A worker tries to show a question until its deadline, and an outcome for as long as the queue
+// keeps it.
 func TestAnOutcomeOutlivesALongOutage(t *testing.T) {
 	p := schemas.Prompt{Deadline: time.Now().Add(time.Hour)}
 	require.Equal(t, p.Deadline, retryUntil(&p))

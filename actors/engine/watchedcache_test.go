@@ -10,15 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cacheReading puts a reading into a cache without reading a store.
 func cacheReading[T any](c *watchedCache[T], key string, r reading[T]) {
 	s, _, changes := c.slot(key)
 	c.keep(s, &r, changes)
 }
 
-// storeOf returns a cache that gets the given readings, one after another, instead of reading
-// a store. The function in a reading's field meanwhile, if any, is called while the reading is
-// in progress.
+// storeOf returns a cache whose reads of the store return the given readings, one after
+// another. A read first calls the function meanwhile of its reading, if it is set.
 func storeOf(readings ...storedReading) *watchedCache[string] {
 	c := &watchedCache[string]{}
 	c.read = func(context.Context, string, *reading[string]) (string, uint64, error) {
@@ -39,8 +37,7 @@ type storedReading struct {
 	meanwhile func(*watchedCache[string])
 }
 
-// A key that changes while it is read is not current, whether this engine or another has
-// changed it.
+// A key that this or another engine changes during a read is not current.
 func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 	for name, change := range map[string]func(*watchedCache[string]){
 		"by this engine":       func(c *watchedCache[string]) { c.forget("session.S") },
@@ -77,8 +74,8 @@ func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 	require.Equal(t, "newer", c.last("session.S").value)
 }
 
-// If a watch stops without an error, each value is current for knownFor after its reading
-// began.
+// If a watch stops without an error, each value is current for knownFor after the begin of its
+// read.
 func TestACachedValueExpiresEvenIfTheWatchStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := storeOf(
@@ -102,10 +99,9 @@ func TestACachedValueExpiresEvenIfTheWatchStops(t *testing.T) {
 	})
 }
 
-// A server that no longer leads may return an older version, which does not replace a newer
-// one. But if a server still returns the older version after staleAfter, that version does
-// replace the newer one, because the stream has lost the newer one. A failed reading
-// replaces nothing.
+// A server that no longer leads may return an older version, which replaces no newer one. If a
+// server still returns the older version after staleAfter, the stream has lost the newer
+// version, and the older one counts. A failed read replaces nothing.
 func TestAnOlderReadingReplacesNoNewerOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := storeOf(
