@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// If a retry of a failed call may succeed, the call's error is sent as UNAVAILABLE, so that
-// the caller retries.
+// A retry may succeed after some errors. These are sent as UNAVAILABLE, after which callers try
+// again.
 func TestErrorsAreSentWithTheirCodes(t *testing.T) {
 	for err, code := range map[error]schemas.Code{
 		schemas.Errorf(schemas.CodeStale, "look again"):       schemas.CodeStale,

@@ -12,8 +12,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A connection changes to another server after several failed tries over some time. After
-// each change it waits longer before the next one.
+// A connection changes to another server after several failed tries over some time, and waits
+// longer before each further change.
 func TestAConnectionChangesServersAfterRepeatedFailures(t *testing.T) {
 	var h health
 	now := time.Now()

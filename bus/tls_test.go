@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// If other machines could reach the server, it speaks TLS. Clients that use its data
-// directory trust it; other clients do not.
+// A server that other machines could reach speaks TLS. Clients that use its data directory
+// trust it; other clients do not.
 func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
 	dir := t.TempDir()
 	keys, err := roles.OpenKeys(dir)
@@ -86,8 +86,8 @@ func TestJoiningReplacesNoOtherKey(t *testing.T) {
 	require.Equal(t, "local", agent)
 }
 
-// Of two processes that join with one directory, one stores its invitation, and the other
-// one gets an error.
+// Of two processes that join with one directory, one stores its invitation and the other gets
+// an error.
 func TestOneOfTwoJoinsFails(t *testing.T) {
 	t.Parallel()
 	var invitations []bus.Invitation

@@ -314,7 +314,7 @@ func TestAnOutcomeThatCannotBeShownIsNotCalledUndeliverable(t *testing.T) {
 	_, err := r.asker.Withdraw(r.ctx, asked.Receipt.SessionID, asked.Receipt.PendingID, "changed its mind")
 	require.NoError(t, err)
 	r.wait(p.ended)
-	r.ask() // r.ask() // the same lane handles this prompt after the outcome
+	r.ask() // the same lane handles this prompt after the outcome
 	r.wait(p.sent)
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 }

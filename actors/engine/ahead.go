@@ -14,7 +14,8 @@ const (
 	// listing. A server starts a scan slowly if it stores many records, so one scan per page
 	// would make a long listing slow.
 	scanAhead = 16384
-	aheadFor  = 10 * time.Second
+	// aheadFor is how long the records of a scan are kept for the next pages.
+	aheadFor = 10 * time.Second
 	// maxAhead bounds the number of cached listings. At the bound the cache is emptied, and the
 	// next pages are scanned again.
 	maxAhead = 8
