@@ -32,6 +32,7 @@ const (
 // an update that the server had just acknowledged.
 type Records struct{ *kvStream }
 
+// Entry is a record with the revision at which it was read.
 type Entry struct {
 	Key      string
 	Record   schemas.Record

@@ -273,6 +273,7 @@ func (r *Records) Fired(d *Delivery) (f FiredTimer, ok bool) {
 	return f, ok
 }
 
+// FiredTimer is a timer that has fired.
 type FiredTimer struct {
 	Key   string
 	Event schemas.Event

@@ -147,7 +147,7 @@ const (
 	ManagePass     = "pass"
 )
 
-// Tokens splits subj, a subject of verb, into the n tokens after "nod.v1.<verb>.". ok is
+// Tokens splits subj, a subject with this verb, into the n tokens after "nod.v1.<verb>.". ok is
 // false if subj has another prefix or number of tokens, or if a token is no valid id.
 func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	rest, found := strings.CutPrefix(subj, prefix+verb+".")
@@ -166,7 +166,7 @@ func Tokens(subj, verb string, n int) (tokens []string, ok bool) {
 	return tokens, true
 }
 
-// The connectors that are viewers: they show every pending request. All other connectors are
+// The connectors that are viewers, which show every pending request. All other connectors are
 // carriers, which send each prompt to one person.
 const (
 	ConnectorTerminal = "terminal"

@@ -75,6 +75,7 @@ const (
 	defaultAckWait = 10 * time.Second
 )
 
+// Engine is a running engine. Each field depends only on the fields above it.
 type Engine struct {
 	*base
 	holdings    *holdings
