@@ -35,8 +35,7 @@ func withSortedMembers(data json.RawMessage) json.RawMessage {
 	return data
 }
 
-// sortMembers returns data with the members of its objects in ascending order. ok is false if
-// it cannot.
+// sortMembers returns data with the members of its objects in ascending order, or false.
 func sortMembers(data []byte) ([]byte, bool) {
 	if !utf8.Valid(data) { // the decoder would replace invalid bytes
 		return nil, false
