@@ -15,7 +15,7 @@ import (
 )
 
 // harmful lists, for each command, words with which it writes, runs a program, reads other
-// files, reveals more or waits. Most begin with a flag, followed by the words that the flag
+// files, reveals more or waits. Most begin with a flag, and then have the words that the flag
 // needs.
 var harmful = map[string][]string{
 	"sort":     {"-o x", "--output=x", "--compress-program=x", "--files0-from=x", "-T x", "--temporary-directory=x"},
@@ -101,9 +101,9 @@ func TestHarmfulFlagsAsk(t *testing.T) {
 	}
 }
 
-// TestFlagListsMatter adds each harmful flag to its command's list, which must make the
-// verdict Allow. This shows that only the list refused the flag, so TestHarmfulFlagsAsk would
-// fail if the flag were added to the list.
+// TestFlagListsMatter adds each harmful flag to its command's list, and nod must then allow the
+// command. So only the list refuses the flag, and TestHarmfulFlagsAsk would notice a harmful
+// flag in the list.
 func TestFlagListsMatter(t *testing.T) {
 	held := 0
 	grow := func(name, f string) {
@@ -132,8 +132,8 @@ func TestFlagListsMatter(t *testing.T) {
 	assert.Greater(t, held, 100)
 }
 
-// A letter that is not in the lists makes nod ask. So does a long flag that differs from a
-// listed one by its missing last letter or by an added letter.
+// nod asks about a letter that is not in the lists, and about a long flag that differs from a
+// listed one by a missing or an added last letter.
 func TestUnlistedFlagsAsk(t *testing.T) {
 	p := newReaders(t)
 	try := func(line string, c *commands.Command) {
