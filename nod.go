@@ -39,8 +39,9 @@ var (
 	ErrEdited = errors.New("the approver changed the input before allowing it")
 )
 
-// Err returns nil if the decision d allows the request exactly as it was sent. Any other error
-// wraps ErrDenied or another of this package's errors, and contains the decision's message.
+// Err returns nil if the decision d allows the request exactly as it was sent. Otherwise it
+// returns an error that wraps ErrDenied or another error of this list, and that contains the
+// decision's message.
 func Err(d schemas.Decision) error {
 	var err error
 	switch d.Outcome {

@@ -8,7 +8,7 @@ import (
 )
 
 // Through a carrier, approvers list and revoke the standing answers that they gave or may
-// decide about. Any other standing answer is refused like an unknown one.
+// decide about. The refusal of any other standing answer is the same as for an unknown one.
 func TestApproversRevokeStandingAnswersThroughACarrier(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
