@@ -37,7 +37,7 @@ func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 			require.Equal(t, first.Subject(), again.Subject())
 			require.NoError(t, again.DoubleAck(t.Context()))
 
-			seen := make(chan string, 600) // more prompts than one pull fetches
+			seen := make(chan string, 600) // room for more prompts than one pull fetches
 			consuming, err := own.Consume(func(m jetstream.Msg) {
 				if m.DoubleAck(context.Background()) == nil {
 					seen <- m.Subject()

@@ -19,7 +19,7 @@ const (
 	// server replies, and finds decisions that were lost while the servers could not reach each
 	// other.
 	pulseOf     = 100
-	reaskSpread = 10 * time.Second // the calls about all waiting requests after a reconnect are spread over this time
+	reaskSpread = 10 * time.Second // after a reconnect, the Asker asks about its waiting requests within this time
 )
 
 // Asker sends the requests of one agent. It is safe for concurrent use.
@@ -55,7 +55,7 @@ func (a *Asker) Close() {
 
 // OpenRequest is a request that the engine has accepted, by a receipt or a decision.
 type OpenRequest struct {
-	Receipt   schemas.Receipt // the zero Receipt if the engine decided at once
+	Receipt   schemas.Receipt // zero if the engine decided the request at once
 	PendingID string          // the id of the request, as sent
 	Key       string          // the key of the request's record
 
@@ -66,7 +66,7 @@ type OpenRequest struct {
 
 	once     sync.Once
 	ended    chan struct{}
-	decision schemas.Decision // decision and err are set before ended closes
+	decision schemas.Decision // decision and err are valid once ended is closed
 	err      error
 }
 
@@ -91,7 +91,7 @@ func (a *Asker) AskAs(ctx context.Context, r schemas.Request) (schemas.Decision,
 		// The engine may have stored the request in spite of the error.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // after a failed withdrawal, the request ends at its deadline
+		_, _ = a.Withdraw(last, r.SessionID, r.PendingID, "the asker stopped waiting") // if the withdrawal fails, the request ends at its deadline
 	}
 	return schemas.Decision{}, err
 }

@@ -40,17 +40,17 @@ import (
 // flags were not changed is synced for each message.
 type blockFiles struct {
 	store                   server.StreamStore
-	mu                      *sync.RWMutex // the store's
+	mu                      *sync.RWMutex // the mutex of the server's store
 	syncAlways, syncOnFlush *atomic.Bool
 	closing                 *bool
-	lastBlock               reflect.Value // the store's pointer to the newest block
-	blockSize               uint64        // the size beyond which a block gets no more messages
+	lastBlock               reflect.Value // the server's pointer to its newest block
+	blockSize               uint64        // the size from which a block gets no more messages
 	dir                     string
-	named                   time.Time // the time of the directory's last change before its last sync
+	named                   time.Time // the modification time of the directory before its last sync
 
-	writes  sync.Mutex // guards the fields below; locked before the store's lock
+	writes  sync.Mutex // guards the following fields; locked before the store's mutex
 	pending uint64     // the bytes of the messages in flight that replace older ones
-	forced  int        // while not 0, the server syncs each message
+	forced  int        // the server syncs each message while this is not 0
 }
 
 // errUnknownLayout means that this version of nats-server is not the one that blockFiles knows.
@@ -59,7 +59,7 @@ var errUnknownLayout = errors.New("unknown layout of the server's streams")
 // findBlockFiles returns the storage of a stream, with the flags set by which blockFiles syncs
 // it.
 func findBlockFiles(ns *server.Server, storeDir, account, stream string) (b *blockFiles, err error) {
-	defer func() { // package reflect panics if a kind is not the expected one
+	defer func() { // package reflect panics if a field has another kind
 		if p := recover(); p != nil {
 			b, err = nil, fmt.Errorf("%w: %v", errUnknownLayout, p)
 		}
@@ -79,7 +79,7 @@ func findBlockFiles(ns *server.Server, storeDir, account, stream string) (b *blo
 	b.closing = value(field(fields, "closing")).Addr().Interface().(*bool)
 	b.lastBlock = value(field(fields, "lmb"))
 	b.blockSize = value(field(value(field(fields, "fcfg")), "BlockSize")).Interface().(uint64)
-	b.inLastBlock(1, 0) // panics if the block's fields are not the expected ones
+	b.inLastBlock(1, 0) // a probe, which panics if the block's fields have another type
 	if b.syncAlways.Load() == b.syncOnFlush.Load() {
 		return nil, errUnknownLayout
 	}
@@ -243,7 +243,7 @@ func (b *blockFiles) syncNewNames() error {
 	if err := syncDir(b.dir); err != nil {
 		return err
 	}
-	if now.Sub(changed) > tick { // two changes within a tick may have the same time, so this one is not trusted yet
+	if now.Sub(changed) > tick { // several changes within a tick may have the same time, so a later sync must not rely on this time
 		b.named = changed
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 // Reading is one reading of the broker's clock.
 type Reading struct {
 	Broker time.Time
-	At     time.Time     // this machine's time at the reading, with its monotonic clock
+	At     time.Time     // this machine's time, with its monotonic clock, when Broker was read
 	Err    time.Duration // the greatest possible error of Broker
 }
 

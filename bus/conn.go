@@ -57,7 +57,7 @@ type Conn struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	log    *slog.Logger
-	server *Server // nil if the server is in another process
+	server *Server // the server in this process, or nil
 
 	health      health
 	mu          sync.Mutex
@@ -254,7 +254,7 @@ type Message struct {
 
 func message(m *nats.Msg) Message {
 	id := m.Header.Get(nats.MsgIdHdr)
-	revision, _ := strconv.ParseUint(id[strings.LastIndexByte(id, '.')+1:], 10, 64) // 0 if the message has no Nats-Msg-Id header
+	revision, _ := strconv.ParseUint(id[strings.LastIndexByte(id, '.')+1:], 10, 64) // a message without a Nats-Msg-Id header has revision 0
 	return Message{Subject: m.Subject, Data: m.Data, Revision: revision}
 }
 

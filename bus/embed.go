@@ -68,7 +68,7 @@ type Server struct {
 	url   string
 	lock  *dirLock
 	dir   string
-	syncs *streamSyncs // nil without SyncGroup
+	syncs *streamSyncs // groups the syncs of streams; nil unless SyncInterval is SyncGroup
 }
 
 // Embed starts a server and returns it ready for connections. ctx bounds the start only. It
@@ -135,7 +135,7 @@ func startEmbedded(ctx context.Context, o EmbedOptions) (*server.Server, error) 
 	bridge := &natsLog{log: cmp.Or(o.Log, slog.Default()), fatal: make(chan error, 1)}
 	ns.SetLoggerV2(bridge, false, false, false)
 
-	ns.Start() // Start ignores ctx
+	ns.Start()
 	err = listening(ctx, ns, bridge.fatal)
 	if err != nil {
 		ns.Shutdown()
@@ -190,7 +190,7 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 		opts.TLSTimeout = tlsWithin.Seconds()
 	}
 	text := roles.Config{Users: o.Users, StoreDir: dir, SyncInterval: max(o.SyncInterval, 0), EngineInProcess: o.groupsSyncs()}.String()
-	if err := opts.ProcessConfigString(text); err != nil { // the error has one line for each fault
+	if err := opts.ProcessConfigString(text); err != nil { // the server's error has one line for each fault
 		return nil, errors.New(strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; "))
 	}
 	return opts, nil
@@ -209,7 +209,7 @@ func freePort(host string, port int) (int, error) {
 	if err != nil {
 		var cause syscall.Errno
 		if errors.As(err, &cause) {
-			err = cause // the message below contains the address already
+			err = cause // the error of the operating system without the address, which the message below contains
 		}
 		return 0, fmt.Errorf("nothing can listen on %s: %w: name another address with --listen", addr, err)
 	}

@@ -97,7 +97,7 @@ func maySubscribe(t *testing.T, nc *nats.Conn, subject string) bool {
 	before := nc.LastError()
 	sub, err := nc.SubscribeSync(subject)
 	require.NoError(t, err)
-	defer func() { _ = sub.Unsubscribe() }() // after a refused subscription, Unsubscribe fails too
+	defer func() { _ = sub.Unsubscribe() }() // after a refused Subscribe, Unsubscribe fails too
 	return !refusedSince(t, nc, before)
 }
 

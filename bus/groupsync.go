@@ -21,14 +21,14 @@ var (
 // messages, or that another process serves.
 type groupSync struct {
 	store  syncedStore
-	failed func(error) // called once, with the error of the first sync that fails
+	failed func(error) // gets the error of the first failed sync, once
 
 	synced atomic.Uint64 // the sequence up to which all messages are on disk
 
 	mu      sync.Mutex
-	current *syncRound // the round in progress, or nil
+	current *syncRound // the round in progress; nil without one
 	next    *syncRound // the round after the current one; nil if no caller waits for it
-	err     error      // the error of every wait: errDisk or errServerClosed
+	err     error      // the error of every wait after a failure: errDisk or errServerClosed
 	end     chan struct{}
 }
 
@@ -45,9 +45,9 @@ type syncedStore interface {
 }
 
 type syncRound struct {
-	through uint64 // all messages up to this sequence were stored before the sync began; 0 until the sync begins
+	through uint64 // all messages up to this sequence were stored before the sync of the round began; 0 until then
 	done    chan struct{}
-	err     error // set before done closes
+	err     error // the error of the round; set before done is closed
 }
 
 func newGroupSync(store syncedStore, failed func(error)) *groupSync {
@@ -84,7 +84,7 @@ func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool
 
 func (g *groupSync) check() {
 	if g != nil {
-		_, _ = g.join(math.MaxUint64) // the field failed gets the error
+		_, _ = g.join(math.MaxUint64) // the function failed reports the error
 	}
 }
 
@@ -124,7 +124,7 @@ func (g *groupSync) run(r *syncRound) {
 func (g *groupSync) finish(r *syncRound, err error) *syncRound {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.err != nil { // the server has stopped; a stopped store reports success without a sync
+	if g.err != nil { // after the server has stopped, a store reports success without a sync
 		err = g.err
 	} else if err != nil {
 		g.stop(errDisk)

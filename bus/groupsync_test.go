@@ -20,9 +20,9 @@ const patience = 30 * time.Second
 // disk is the disk of an embedded server. A test can stop its syncs and make them fail.
 type disk struct {
 	mu     sync.Mutex
-	gate   chan struct{} // syncs wait until it is closed; nil means that they do not wait
+	gate   chan struct{} // while this channel is open, syncs wait; nil means that they do not
 	err    error
-	waited chan string // gets the stream of each sync that waits
+	waited chan string // the stream of each sync that waits
 }
 
 func (d *disk) beforeSync(stream string) error {
@@ -190,7 +190,7 @@ func TestAFailedSyncConfirmsNothing(t *testing.T) {
 	g.fail(syscall.ENOSPC)
 	_, err = g.store.Records.Create(t.Context(), pendingEntry("2"))
 	require.ErrorIs(t, err, bus.ErrUnknown)
-	g.fail(nil) // the kernel may have dropped the data, so a later success proves nothing
+	g.fail(nil) // after the failure, the kernel may have dropped the data, so a later success proves nothing
 	_, err = g.store.Records.Create(t.Context(), pendingEntry("3"))
 	require.ErrorIs(t, err, bus.ErrUnknown)
 	select {

@@ -40,7 +40,7 @@ type health struct {
 	mu     sync.Mutex
 	server uint64
 	failed int
-	since  time.Time     // the start of the first failed try since the last success
+	since  time.Time     // the start of the first failed try after the last success
 	wait   time.Duration // the shortest time between two changes of the server
 	next   time.Time     // the earliest time of the next change of the server
 }
@@ -115,7 +115,7 @@ func isUnserved(err error, took time.Duration) bool {
 	case errors.As(err, &e):
 		return e.Code == schemas.CodeUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return took >= pulseWithin-pulseWithin/10 // the caller's own time limit ended a shorter try
+		return took >= pulseWithin-pulseWithin/10 // a shorter try was ended by the caller's own time limit
 	case errors.Is(err, nats.ErrNoResponders):
 		return true
 	}
@@ -141,7 +141,7 @@ func (c *Conn) Pulse(try func(context.Context) error) (stop func()) {
 			}
 			for c.alternatives() && ctx.Err() == nil && !c.nc.IsClosed() {
 				within, done := context.WithTimeout(ctx, pulseWithin)
-				_ = try(within) // the calls in try record their results themselves
+				_ = try(within) // the calls that try makes record their results
 				late := within.Err() != nil
 				done()
 				if !late {

@@ -92,10 +92,10 @@ func (i Invitation) Join(dataDir string) error {
 	if err := keys.Put(roles.AgentID(i.Agent), i.Key); err != nil {
 		return err
 	}
-	i.Key = "" // the key has a file of its own
+	i.Key = "" // the key has its own file
 	text, err := json.Marshal(i)
 	if err == nil {
-		err = roles.WriteNew(path, append(text, '\n')) // the key is written before the invitation, so an invitation always has its key
+		err = roles.WriteNew(path, append(text, '\n')) // every invitation on disk has its key, because the key is written first
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return joined // another process has just joined

@@ -46,7 +46,7 @@ type kvStream struct {
 	stream jetstream.Stream
 	prefix string
 	reads  chan struct{}
-	disk   *groupSync // nil if the server syncs each message itself
+	disk   *groupSync // waits until messages are on disk; nil if the server syncs each message itself
 }
 
 // allowDirect turns direct reads on for a bucket of one replica, and off for a bucket of

@@ -55,7 +55,7 @@ func (l *natsLog) Fatalf(format string, v ...any) {
 		select {
 		case l.fatal <- errors.New(redacted(format, v)):
 			return
-		default: // only the first error is reported to Embed
+		default: // Embed gets only the first error
 		}
 	}
 	l.write(slog.LevelError, redacted(format, v))

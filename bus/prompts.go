@@ -39,7 +39,7 @@ func OpenPrompts(ctx context.Context, c *Conn, replicas int) (*Prompts, error) {
 		Duplicates:  2 * time.Minute,
 	}
 	if replicas <= 1 {
-		config.PersistMode = jetstream.AsyncPersistMode // a crash may lose prompts; the sweep sends them again
+		config.PersistMode = jetstream.AsyncPersistMode // prompts may be lost in a crash; the sweep sends them again
 	}
 	stream, err := c.stream(ctx, config, c.js.CreateStream)
 	if err != nil {
@@ -91,7 +91,7 @@ func promptsConsumer(connector string) jetstream.ConsumerConfig {
 		FilterSubject: "nod.v1.prompt." + connector + ".>",
 		AckPolicy:     jetstream.AckExplicitPolicy,
 		AckWait:       10 * time.Second,
-		MaxAckPending: -1, // no limit: unacknowledged messages to one unreachable chat must not delay other chats
+		MaxAckPending: -1, // without a limit, unacknowledged messages to one unreachable chat do not delay other chats
 	}
 }
 

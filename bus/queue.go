@@ -30,7 +30,7 @@ type Queue struct {
 	// open opens the consumer, and makes a missing one if the role has the right to.
 	open func(context.Context) (jetstream.Consumer, error)
 	name string
-	disk *groupSync // the stream's sync to disk; nil for messages whose effects need not wait for it
+	disk *groupSync // waits until messages are on disk; nil for messages whose effects need not wait
 	one  sync.Mutex // locked while handle processes a delivery
 
 	ackWait time.Duration
@@ -106,11 +106,11 @@ func (q *Queue) pull(ctx context.Context, handle func(*Delivery)) (*subscription
 			q.conn.log.Error("bus: a queue delivered a message without its metadata", "queue", q.name, "error", err)
 			return
 		}
-		q.one.Lock() // a failed subscription may still deliver when the next one does
+		q.one.Lock() // two subscriptions may deliver at the same time, a failed one and the next one
 		defer q.one.Unlock()
 		d := &Delivery{Subject: m.Subject(), Data: m.Data(), Sequence: meta.Sequence.Stream, Times: meta.NumDelivered, msg: m, queue: q}
 		if q.disk.wait(ctx, d.Sequence) != nil {
-			d.Again(time.Second) // the queue stops, or the disk has failed
+			d.Again(time.Second) // the delivery comes again, because the queue stops or the disk has failed
 			return
 		}
 		q.track(d)
@@ -159,7 +159,7 @@ func (q *Queue) serve(ctx context.Context, p *subscription, handle func(*Deliver
 			try = 0
 		}
 		q.conn.log.Info("bus: a queue's subscription failed; subscribing again", "queue", q.name, "error", failed)
-		p.Drain() // the messages that have arrived are still handled
+		p.Drain() // the messages that have already arrived are still handled
 		if try > 0 && pause(ctx, try-1) != nil {
 			return
 		}

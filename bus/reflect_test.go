@@ -131,7 +131,7 @@ func (g *guarded) serveEngine() *nats.Conn {
 	service, err := micro.AddService(nc, micro.Config{Name: "nod-engine", Version: "1.0.0"})
 	require.NoError(g.t, err)
 	require.NoError(g.t, service.AddEndpoint("request", micro.HandlerFunc(func(r micro.Request) {
-		_ = r.Respond([]byte(`{"type":"nod.v1.answer"}`)) // LastError of the connection shows a refusal
+		_ = r.Respond([]byte(`{"type":"nod.v1.answer"}`)) // a refusal shows in LastError of the connection
 	}), micro.WithEndpointSubject("nod.v1.request.*.*.*")))
 	require.NoError(g.t, nc.Flush())
 	return nc
@@ -158,7 +158,7 @@ func TestEnginesPublishNoReplyBeyondTheirRights(t *testing.T) {
 				engine = g.serveEngine()
 				ada := g.as(asAda)
 				require.NoError(t, ada.PublishRequest("nod.v1.request.ada.s.9", target, nil))
-				g.asked(ada, "nod.v1.request.ada.s.8") // the endpoint replies in order, so it has handled the attack too
+				g.asked(ada, "nod.v1.request.ada.s.8") // the endpoint replies in order, so it has handled the attack before this request
 				require.NoError(t, other.Flush())
 				return engine, other, heard
 			}

@@ -82,7 +82,7 @@ func alive(pid int) bool {
 	}
 	defer p.Release()
 	if runtime.GOOS == "windows" {
-		return true // FindProcess fails on Windows if the process is gone
+		return true // on Windows, FindProcess fails if the process is gone
 	}
 	err = p.Signal(syscall.Signal(0))
 	return err == nil || errors.Is(err, fs.ErrPermission)

@@ -104,9 +104,9 @@ func (r *Records) scan(ctx context.Context, s *scan) error {
 // scan is one pass over the stream of the records. After each failure it uses a new consumer.
 type scan struct {
 	records *Records
-	session string // the session; empty means all sessions
+	session string // the session to read; empty means all sessions
 	found   func(ScannedRecord) bool
-	since   time.Time // messages before this time are skipped
+	since   time.Time // messages before this time are not read
 	barrier uint64    // the sequence of the barrier, up to which the scan must read; 0 without a barrier
 	last    uint64    // the sequence of the last message read
 }
@@ -136,7 +136,7 @@ func (s *scan) run(ctx context.Context) error {
 		InactiveThreshold: scanKept,
 	}
 	if s.last == 0 && !s.since.IsZero() {
-		start := s.since.Add(-clockSkew) // since may be ahead of the server's clock, and the scan must read the barrier too
+		start := s.since.Add(-clockSkew) // since may be ahead of the server's clock, and the scan must not miss its barrier
 		config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &start
 	}
 	consumer, err := s.records.stream.CreateConsumer(hop, config)
@@ -226,7 +226,7 @@ func (s *scan) behind() error {
 	if s.last < s.barrier {
 		return errScanBehind
 	}
-	return errScanGap // the replica had announced more messages
+	return errScanGap // the replica has sent fewer messages than it announced
 }
 
 // take passes one message to f and reports whether the scan goes on.

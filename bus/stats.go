@@ -69,7 +69,7 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 	for try := 0; ; try++ {
 		stats, err := c.ServiceStats(ctx, service)
 		switch {
-		case ctx.Err() != nil && heard: // laggards holds the ids of the last complete round
+		case ctx.Err() != nil && heard:
 			return laggards, nil
 		case ctx.Err() != nil:
 			return nil, schemas.Errorf(schemas.CodeUnavailable, "no engine reports its state: check that one is running")
@@ -80,13 +80,13 @@ func (c *Conn) Follow(ctx context.Context, service, revisionName string, revisio
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return nil, err
-		case err != nil: // ctx has ended, so the next round returns
+		case err != nil:
 			continue
 		case len(stats) > 0 && len(late) == 0:
 			return nil, nil
 		}
 		laggards, heard = late, heard || len(stats) > 0
-		_ = pause(ctx, min(try, 2)) // the next round notices that ctx has ended
+		_ = pause(ctx, min(try, 2)) // after an error of pause, the next round notices that ctx has ended
 	}
 }
 

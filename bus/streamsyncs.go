@@ -27,9 +27,9 @@ type streamSyncs struct {
 	nats     *server.Server
 	storeDir string
 	account  string
-	before   func(stream string) error // EmbedOptions.BeforeSync
+	before   func(stream string) error // the function EmbedOptions.BeforeSync
 	log      *slog.Logger
-	failed   chan error // gets the first failed sync
+	failed   chan error // gets the error of the first failed sync
 
 	mu      sync.Mutex
 	streams map[string]*groupSync
@@ -97,7 +97,7 @@ func (s *streamSyncs) fail(err error) {
 	}
 	select {
 	case s.failed <- fmt.Errorf("nothing more can be stored in %s (%w): %s, then start nod again; all that nod confirmed is stored", s.storeDir, err, fix):
-	default: // another stream has failed before
+	default: // the channel has the error of another stream already
 	}
 }
 

@@ -49,7 +49,7 @@ func (r *Records) lock(ctx context.Context, e *Entry, revision uint64) (fresh bo
 	}
 	_, id := schemas.SplitKey(e.Key)
 	for try := 0; ; try++ {
-		_, err := r.send(ctx, msg, revision, jetstream.WithExpectLastSequenceForSubject(revision, lockFilter+timerToken(e))) // the caller waits for the record, which follows in the same stream
+		_, err := r.send(ctx, msg, revision, jetstream.WithExpectLastSequenceForSubject(revision, lockFilter+timerToken(e))) // no wait for the disk: the caller waits for the record, which follows in the same stream
 		if err == nil {
 			return true, nil
 		}
@@ -145,7 +145,7 @@ func (r *Records) Armed(ctx context.Context, e *Entry) (schemas.Event, error) {
 	if err != nil {
 		return schemas.Event{}, err
 	}
-	t, _ := timerOf(val.data) // the zero timer if the data is no timer
+	t, _ := timerOf(val.data) // data that is no timer decodes to the zero timer
 	if !t.of(e) {
 		return schemas.Event{}, ErrNotFound
 	}

@@ -24,7 +24,7 @@ func TestBeyondThisMachineTheServerSpeaksTLS(t *testing.T) {
 	require.NoError(t, err)
 	ca := filepath.Join(dir, "tls", "ca.pem")
 	var made []byte
-	for _, host := range []string{"0.0.0.0", "127.0.0.1"} { // a server that has used TLS keeps using it
+	for _, host := range []string{"0.0.0.0", "127.0.0.1"} { // a server that has used TLS uses it at every later start
 		s := embed(t, bus.EmbedOptions{DataDir: dir, Host: host, Users: users})
 		conn, err := bus.Join(t.Context(), bus.Place{DataDir: dir}, roles.AgentID("local"), nil)
 		require.NoError(t, err)

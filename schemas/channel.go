@@ -41,7 +41,7 @@ func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) 
 // sections are these settings, by connector name.
 func checkChannels(data []byte, sections map[string]json.RawMessage, channels []ChannelSettings) error {
 	if len(sections) == 0 {
-		return nil // compiling the schema takes milliseconds, and no channel has settings
+		return nil // without settings of channels, the schema need not be compiled, which takes milliseconds
 	}
 	schema, err := compileSettings(channels)
 	if err != nil {

@@ -47,7 +47,7 @@ func (a *Answer) check() error {
 	case !wider && a.ForSeconds != 0:
 		return invalid("for_seconds", "needs a scope beyond once")
 	}
-	message, err := Encode(a.Message) // the limit is for the encoded message, because that is stored
+	message, err := Encode(a.Message) // the stored size of a message is limited, and a message is stored in its encoded form
 	if err != nil {
 		return invalid("message", "cannot be stored: %v", err)
 	}

@@ -79,7 +79,7 @@ func (n *noun) decode(data []byte, v any) error {
 	if err != nil {
 		return Errorf(CodeInternal, "%v", err)
 	}
-	unmarshalled := json.Unmarshal(data, v) // comes before parse, which needs valid syntax
+	unmarshalled := json.Unmarshal(data, v) // json.Unmarshal runs before parse, which needs valid syntax
 	if err := n.checkObject(data, unmarshalled); err != nil {
 		return err
 	}

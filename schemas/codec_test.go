@@ -172,7 +172,7 @@ func TestValidIDMatchesTheSchemas(t *testing.T) {
 // Several schemas share definitions and are compiled at their first use. Decode must still be
 // safe for concurrent use.
 func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
-	all := loadNouns() // nouns whose schemas are not compiled yet
+	all := loadNouns() // new nouns, whose schemas are not compiled yet
 	var wg sync.WaitGroup
 	for file, data := range goldens(t) {
 		for range 4 {

@@ -148,7 +148,7 @@ func (idMatcher) String() string            { return idPattern }
 func checkTime(v any) error {
 	s, ok := v.(string)
 	if !ok {
-		return nil // the schema's type refuses other values
+		return nil // the type in the schema refuses other values
 	}
 	var t time.Time
 	if err := t.UnmarshalText([]byte(s)); err != nil {

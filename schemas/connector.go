@@ -72,7 +72,7 @@ func (s *Shown) Refs() []string {
 type Claim struct {
 	Worker string    `json:"worker"`
 	Try    string    `json:"try"`
-	Until  time.Time `json:"until,omitzero"` // the end of the claim, in broker time, set by the engine
+	Until  time.Time `json:"until,omitzero"` // the end of the claim, in broker time; the engine sets it
 }
 
 // DeliveryState is the result of showing a prompt.

@@ -36,7 +36,7 @@ func collect(v *jsonschema.ValidationError, schema *jsonschema.Schema, faults *[
 		return
 	}
 	location, words := v.InstanceLocation, wordsFor(v.ErrorKind)
-	switch k := v.ErrorKind.(type) { // the paths of these two kinds of error lack the missing or unknown member
+	switch k := v.ErrorKind.(type) { // for a missing or unknown member, the path in the error lacks the member
 	case *kind.Required:
 		location = append(slices.Clip(location), k.Missing[0])
 	case *kind.AdditionalProperties:

@@ -22,7 +22,7 @@ type FreezeRequest struct {
 // would allow them. Commands that already run continue.
 type Freeze struct {
 	Agent     string    `json:"agent,omitempty"`
-	SessionID string    `json:"session_id,omitempty"` // if SessionID and Agent are both empty, all agents are frozen
+	SessionID string    `json:"session_id,omitempty"` // if neither a session nor an agent is named, all agents are frozen
 	Reason    string    `json:"reason,omitempty"`
 	By        By        `json:"by"`
 	At        time.Time `json:"at"`

@@ -99,9 +99,9 @@ const (
 // work on the decision: otherwise the engine would make the answer anew.
 type StandingAnswer struct {
 	GrantID   string `json:"grant_id"`
-	Effect    Effect `json:"effect,omitempty"` // empty means EffectAllow
+	Effect    Effect `json:"effect,omitempty"` // empty means that the answer allows
 	Scope     Scope  `json:"scope"`
-	SessionID string `json:"session_id,omitempty"` // the session of the covered calls, in ScopeSession
+	SessionID string `json:"session_id,omitempty"` // the session whose calls the answer covers, in ScopeSession
 	Agent     string `json:"agent"`
 
 	Rules       []RememberedRule `json:"rules,omitempty"`

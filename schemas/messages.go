@@ -14,11 +14,11 @@ type Message struct {
 // How a message travels.
 const (
 	HowRequest = "request-reply" // the sender waits for the reply
-	HowReply   = "reply"         // the reply to a request on this subject
-	HowPublish = "publish"       // not stored; an agent that missed a decision asks for the state of its request
-	HowQueue   = "work queue"    // stored until one worker acknowledges the message
-	HowFanOut  = "fan-out"       // not stored; all subscribed viewers get the message
-	HowStored  = "stored"        // kept in a stream or a bucket
+	HowReply   = "reply"         // the message is the reply to a request on this subject
+	HowPublish = "publish"       // the message is not stored; an agent that missed a decision asks for the state of its request
+	HowQueue   = "work queue"    // the message is stored until one worker acknowledges it
+	HowFanOut  = "fan-out"       // the message is not stored; all subscribed viewers get it
+	HowStored  = "stored"        // the message is kept in a stream or a bucket
 )
 
 // Messages lists every message with each of its subjects, roughly in the order in which a

@@ -47,7 +47,7 @@ func decimalOf(literal string) decimal {
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimLeft(whole+fraction, "0")
 	if digits == "" {
-		return decimal{} // -0 is 0
+		return decimal{} // minus zero is zero
 	}
 	d.exponent, _ = strconv.Atoi(exponent)
 	d.exponent += len(whole) - (len(whole) + len(fraction) - len(digits))

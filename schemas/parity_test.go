@@ -182,13 +182,13 @@ func (p parity) compareFields(path string, typ reflect.Type, at schemaNode) {
 	for name, field := range fields {
 		node, ok := properties[name].(map[string]any)
 		if !ok {
-			continue // an earlier check reports this
+			continue // another check reports a missing field
 		}
 		if field.always {
 			always = append(always, name)
 		}
 		types, listed := node["type"].([]any)
-		if listed { // the schemas list types only for a nullable type
+		if listed { // a list of types means a nullable type
 			assert.Equal(p, "null", types[1], "%s.%s", path, name)
 			assert.True(p, field.always, "%s.%s: Go never writes it as null", path, name)
 		} else if field.always {
@@ -202,7 +202,7 @@ func (p parity) compareFields(path string, typ reflect.Type, at schemaNode) {
 
 type jsonField struct {
 	typ    reflect.Type
-	always bool // Go writes the field even if it is empty
+	always bool // Go writes the field even if the value is empty
 }
 
 func jsonFields(t testing.TB, v any) map[string]jsonField {

@@ -97,7 +97,7 @@ func (s *Session) onNotice(m bus.Message) {
 // errors. If ctx ends first, Ask withdraws the request and returns the error of ctx.
 func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	r.SessionID = s.id
-	r.Rejoin = r.Rejoin || r.PendingID != "" // the caller chose the id, so the request may have been sent before
+	r.Rejoin = r.Rejoin || r.PendingID != "" // a caller that chose the pending_id may have sent this request before
 	if r.PendingID == "" {
 		r.PendingID = bus.NewID()
 	}

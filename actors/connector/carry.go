@@ -37,7 +37,7 @@ var errClaimed = errors.New("another worker has claimed it")
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt
-	try    string // the attempt's id, which its claim contains
+	try    string // the id of this attempt; its claim contains the id
 }
 
 func (w *Worker) newAttempt(p schemas.Prompt) showAttempt { return showAttempt{w, p, bus.NewID()} }
@@ -96,7 +96,7 @@ func (q promptJob) finish(ctx context.Context, err error) {
 		q.delivery.Done()
 		return
 	}
-	if claimed { // the other worker reports the result
+	if claimed { // the worker that has the claim reports the result
 		q.delivery.Done()
 		return
 	}

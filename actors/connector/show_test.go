@@ -80,7 +80,7 @@ func TestAMessageThatWasDeletedWithoutChoicesIsSentAgain(t *testing.T) {
 	require.Equal(t, schemas.NoticeShown, next(r, notices).Kind)
 	_, err := (<-p.desks).Answer(r.ctx, answerTo(p.shown["message-2"], "ann@example.org"))
 	require.NoError(t, err)
-	for range 2 { // both messages show the outcome
+	for range 2 {
 		require.Equal(t, schemas.Allowed, r.wait(p.ended).Decision.Outcome)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // jobs of one session stay in order.
 type turnQueue struct {
 	mu sync.Mutex
-	of map[string]*recipientQueue // the queue of each recipient
+	of map[string]*recipientQueue // the waiting jobs of each recipient
 }
 
 // recipientQueue holds the waiting jobs of one recipient.

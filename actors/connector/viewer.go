@@ -53,7 +53,7 @@ type Viewer struct {
 // shownVersion is the newest shown version of a request.
 type shownVersion struct {
 	revision uint64
-	open     bool // the request was pending in this version
+	open     bool // whether the request was pending in the newest shown version
 }
 
 // View starts a viewer. It calls show for one version of a request after another, and for
@@ -95,7 +95,7 @@ func (v *Viewer) due() bool {
 	if time.Now().Before(v.next) {
 		return false
 	}
-	v.next = time.Now().Add(snapshotTimeout) // keeps other goroutines from starting a second snapshot
+	v.next = time.Now().Add(snapshotTimeout) // until the next snapshot is planned, no other goroutine starts one
 	return true
 }
 

@@ -86,7 +86,7 @@ func newRigFor(t *testing.T, people string) *rig {
 	keys, err := roles.OpenKeys(dir)
 	require.NoError(t, err)
 	require.NoError(t, keys.Ensure(roles.ConnectorID("pager")))
-	settings := `{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":` + people + `}}` // makes each call a question of its own
+	settings := `{"permissions":{"join_identical":false,"remember_denials_seconds":0,"open_prompts":0},"approvers":{"people":` + people + `}}` // under these settings each call is a question of its own
 	n, err := embed.Start(ctx, embed.Options{DataDir: dir, Settings: []byte(settings), SyncInterval: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Stop(context.Background())) })
@@ -196,7 +196,7 @@ func TestASlowChannelIsShownTheNewestVersion(t *testing.T) {
 	}
 	w, _ := r.startWorker(p)
 	release := sync.OnceFunc(func() { close(slow) })
-	t.Cleanup(release) // runs before the worker's stop, which waits for the channel
+	t.Cleanup(release) // the worker's stop, which runs later, waits for the channel
 	r.asks("rm first")
 	ended := r.asks("rm second").Receipt
 	last := r.asks("rm third").Receipt
@@ -418,8 +418,8 @@ func TestAMessageIsStoredEvenAfterItsTimeout(t *testing.T) {
 	p.fail = func(schemas.Prompt) error { timeUp(); return nil }
 	p.mu.Unlock()
 	delivered := w.Deliver(ctx, other)
-	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // the request was not routed to Bob
-	require.NoError(t, w.Deliver(r.ctx, other))                               // like a second delivery by the queue
+	require.ErrorIs(t, delivered, &schemas.Error{Code: schemas.CodeNotFound}) // nod did not route the request to Bob
+	require.NoError(t, w.Deliver(r.ctx, other))                               // the queue may deliver a prompt a second time
 	r.wait(p.sent)
 	require.Empty(t, p.sent)
 }

@@ -34,8 +34,8 @@ type activityBuffer struct {
 	storing sync.Mutex
 
 	mu    sync.Mutex
-	added map[string]time.Time       // when each session was last added to due, by activeKey
-	last  map[string]string          // the key of each agent's session that was added last; absent if another engine may since have written another session's key
+	added map[string]time.Time       // the time at which each session was last added to due, by activeKey
+	last  map[string]string          // for each agent, the key of the session that was added last; absent if another engine may have written a later one
 	due   map[string]schemas.Session // the sessions to store, by activeKey
 }
 

@@ -81,7 +81,7 @@ func (e *withdrawals) recordRanAnyway(ctx context.Context, agent string, p *sche
 		overtaken = append(overtaken, entry)
 	}
 	if len(overtaken) == 0 || slices.ContainsFunc(overtaken, func(o bus.Entry) bool { return questionOf(&o) != questionOf(&overtaken[0]) }) {
-		return nil, nil // no request matches, or several do
+		return nil, nil // either no request matches, or several do
 	}
 	if other, err := e.allowedBeside(ctx, overtaken[0], agent, p, same); err != nil || other {
 		return nil, err

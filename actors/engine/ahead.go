@@ -22,7 +22,7 @@ const (
 )
 
 type listing struct {
-	session string // the session; empty means all sessions
+	session string // the empty string means all sessions
 	decided bool
 }
 

@@ -53,7 +53,7 @@ func (e *connectors) answer(ctx context.Context, c *caller, a *schemas.Answer) (
 	if err != nil {
 		return nil, err
 	}
-	frozen := e.beginFreezeCheck(ctx) // reads the freezes while the record is read
+	frozen := e.beginFreezeCheck(ctx) // starts to read the freezes; the record is read at the same time
 	entry, err := e.store.Records.Get(ctx, a.Key())
 	if errors.Is(err, bus.ErrNotFound) || err == nil && !routed(&entry.Record, connector, a.From.UserID) {
 		return nil, notFound(a.Key())

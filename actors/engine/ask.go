@@ -17,7 +17,7 @@ type agentRequest struct {
 	body    json.RawMessage // the message as received, byte for byte
 	request schemas.Request
 	digest  string // the digest of the request's content
-	same    string // the CallDigest of the call; sameness computes it
+	same    string // the CallDigest of the call; the method sameness computes it
 }
 
 func (r *agentRequest) key() string { return r.request.Key() }
@@ -54,7 +54,7 @@ func (e *intake) ask(ctx context.Context, c *caller, r *schemas.Request) (schema
 	}
 	var leave func()
 	s.freezes, leave = e.freezes.enter()
-	c.afterReply(leave) // the freeze may count as obeyed only after the reply to this request, which was checked against older freezes
+	c.afterReply(leave) // no freeze may count as obeyed before the reply to a request that was checked against older freezes
 	if err := e.check(ctx, s); err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (e *recordLife) claim(ctx context.Context, key string, entry schemas.LogEnt
 		return entry.Decision, nil
 	}
 	earlier, err := e.store.Log.Read(ctx, seq)
-	if errors.Is(err, bus.ErrNotFound) { // the log was full and has removed the first entry of this id, but the broker still refuses a second one
+	if errors.Is(err, bus.ErrNotFound) { // the full log has dropped the first entry with this id, but the broker still refuses a second one
 		return nil, reused(key)
 	}
 	if err != nil {

@@ -220,7 +220,7 @@ func (e *intake) checkDenial(_ context.Context, s *askState) (result, error) {
 // stopped waiting, and counts one use.
 func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error) {
 	a := s.callAnswer
-	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // only the record of this request could use its own approval, and that record has expired
+	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the request's own record has expired, and only that record could use an approval of the request itself
 		return result{}, nil
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)

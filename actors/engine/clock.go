@@ -86,7 +86,7 @@ func (c *clock) late(ctx context.Context, deadline time.Time) (bool, error) {
 // reading the machine has neither slept nor had its clock set.
 func (c *clock) holds(r *clockReading) bool {
 	since := time.Since(r.At)
-	moved := c.wall().Round(0).Sub(r.wall.Round(0)) // Round(0) removes the monotonic time, so that the wall clocks are compared
+	moved := c.wall().Round(0).Sub(r.wall.Round(0)) // Round(0) removes the monotonic time, so the difference is that of the wall clocks
 	return since < clockOld && (moved-since).Abs() < clockStep
 }
 

@@ -156,7 +156,7 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 			return nil, notFound(r.Key())
 		}
 		if run.Report != nil {
-			return nil, nil // the report is a repeat
+			return nil, nil
 		}
 		ended, report := *run, r.Report
 		report.EndedAt = e.clock.now()

@@ -54,7 +54,7 @@ func (e *intake) askPerson(ctx context.Context, c *caller, s *askState, revision
 		return e.replyMoved(ctx, s, func(revision uint64) (schemas.RequestReply, error) { return e.askPerson(ctx, c, s, revision) })
 	}
 	entry := s.plan.entry
-	if entry.Record.Joined == "" { // the outbox shows the viewers the question that a joined request waits for
+	if entry.Record.Joined == "" { // for a joined request, the outbox shows viewers the question that decides it
 		c.afterReply(func() { e.viewNew(entry, s.request) })
 	}
 	return receipt(entry, &s.request), nil

@@ -112,7 +112,7 @@ func (e *effects) denyIfFrozen(ctx context.Context, key string) (bool, error) {
 	_, r.PendingID = schemas.SplitKey(question.Key)
 	d := e.freezeDenial(&r, question.Record.Digest, z)
 	ended, err := e.life.decide(ctx, question, d, everyWaiter)
-	if errors.Is(err, bus.ErrTooLarge) { // a record that has no room for a denial has none for an allow
+	if errors.Is(err, bus.ErrTooLarge) { // a record that is too full for a denial is also too full for an allow
 		e.Log.Error("engine: a frozen request is too large to be decided, and stays pending", "key", key, "error", err)
 		return false, nil
 	}

@@ -93,7 +93,7 @@ func handle[Q, R any](at schemas.Endpoint[Q, R], f func(context.Context, *caller
 // endpoints returns the engine's bus endpoints, one for each verb. Calls that name the same
 // request run one after another; other calls run in parallel.
 func (e *Engine) endpoints() []bus.Endpoint {
-	handlers := map[string][]handler{} // the handlers of each verb
+	handlers := map[string][]handler{} // the handlers by verb
 	for _, h := range e.handlers() {
 		handlers[h.Verb] = append(handlers[h.Verb], h)
 	}
@@ -113,7 +113,7 @@ func (e *Engine) endpoints() []bus.Endpoint {
 // callJob handles a bus call in a lane. The call gets exactly one reply, even after a panic.
 type callJob struct {
 	*bus.Call
-	handlers []handler // the handlers of the call's verb
+	handlers []handler // the handlers for the verb of the call
 }
 
 func (c callJob) Run(ctx context.Context) {

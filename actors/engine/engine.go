@@ -111,7 +111,7 @@ type base struct {
 	counts       openCounts
 	service      *bus.Service
 
-	background context.Context // for work outside calls; Stop cancels it
+	background context.Context // for work outside calls; the method Stop cancels it
 	tasks      sync.WaitGroup
 }
 
@@ -275,7 +275,7 @@ func (e *Engine) watch(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.sessionCache.changed("", newest) // the watch reports only changes after newest
+	e.sessionCache.changed("", newest) // newest is the last change that the watch does not report
 	// Settings and freezes may have changed before the watch began.
 	return errors.Join(e.readSettings(ctx), e.readFrozen(ctx))
 }

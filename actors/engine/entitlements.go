@@ -67,7 +67,7 @@ type entitlements struct {
 	// revision is the revision of the stored session.
 	revision uint64
 	own      *answers // the standing answers of the session
-	agents   *answers // the standing answers of its agent
+	agents   *answers // the standing answers of the session's agent
 	// perms holds the answers in force that name permissions. sources lists, by the grant_id of
 	// each, the answers that it was directly or indirectly shared from.
 	perms   []*standingEntry
@@ -81,7 +81,7 @@ func (e *holdings) entitlementsOf(ctx context.Context, agent, session string) (e
 	owns := async(func() (err error) { h.own, err = e.answersOf(ctx, sessionKey(session)); return err })
 	h.agents = collect(nil, time.Time{})
 	agents := func() error { return nil }
-	if agent != "" { // no agent has used the session yet
+	if agent != "" { // a new session has no agent yet
 		agents = async(func() (err error) { h.agents, err = e.answersOf(ctx, agentKey(agent)); return err })
 	}
 	known, err := e.sessionCache.get(ctx, sessionKey(session))

@@ -42,7 +42,7 @@ type openCounts struct {
 // to date.
 type openCount struct {
 	n    int
-	used bool // the count was used since it was last read from the server
+	used bool // a request has used the count since it was last read from the server
 }
 
 func (o *openCounts) of(ctx context.Context, session string) (int, error) {
@@ -72,7 +72,7 @@ func (o *openCounts) remembered(session string) (n int, ok bool) {
 func (o *openCounts) remember(session string, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if c := o.by[session]; c != nil { // another request has counted the same questions meanwhile
+	if c := o.by[session]; c != nil {
 		c.n = max(c.n, n)
 		return
 	}

@@ -70,7 +70,7 @@ func TestTheCountOfALargeSessionIsCachedForASecond(t *testing.T) {
 		time.Sleep(2 * countedFor)
 		synctest.Wait()
 		c.mu.Lock()
-		require.Empty(t, c.by) // the count was forgotten, because no request came
+		require.Empty(t, c.by) // without requests, the count is forgotten
 		c.mu.Unlock()
 		c.sees(func() {
 			require.Zero(t, c.dispersals)

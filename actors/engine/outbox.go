@@ -14,7 +14,7 @@ import (
 func (e *effects) takeVersion(d *bus.Delivery) {
 	entry, err := e.store.Records.Entry(d)
 	if errors.Is(err, bus.ErrNotFound) {
-		d.Done() // an operator has deleted the record
+		d.Done() // the record is missing, because an operator has deleted it
 		return
 	}
 	if err != nil {

@@ -69,12 +69,12 @@ func asWritten(p string) (string, error) { return path.Clean(p), nil }
 
 // permissionsResult compares a request with the permissions of its session.
 type permissionsResult struct {
-	missing []policy.Permission      // permissions that the call needs and the session lacks; an answer may grant them
+	missing []policy.Permission      // the permissions that the call needs and the session lacks; an answer may grant them
 	holder  string                   // the id of the session that gets the permissions of a request for permissions
 	unclear bool                     // nod cannot tell which permissions the call needs, so an answer allows only this call
-	asks    bool                     // a person must be asked, even if grants allow the call
-	covered []schemas.RememberedRule // rules that allow this call, made from the session's permissions
-	basis   basis                    // the stored entries that the rules in covered depend on
+	asks    bool                     // a person must be asked even if grants allow the call
+	covered []schemas.RememberedRule // rules for this call, made from the session's permissions
+	basis   basis                    // the stored entries from which the rules for this call were made
 }
 
 func (e *intake) checkPermissions(ctx context.Context, s *askState) (result, error) {
@@ -100,7 +100,7 @@ func (e *intake) checkCallPermissions(s *askState) result {
 	resolve := e.resolver(s.request.Host)
 	perms, err := policy.ToolNeeds(s.settings.needs, s.request.ToolName, s.request.ActionDetails)
 	if errors.Is(err, policy.ErrOtherTool) && s.held.managed() && s.verdict.Effect == policy.Allow && s.verdict.Rule == policy.Default {
-		perms, err = s.rules.policy.ShellNeeds(s.rules.call, e.disk(s.request.Host)) // only the preset allows this command, no rule: the session needs permission for all that the command may read
+		perms, err = s.rules.policy.ShellNeeds(s.rules.call, e.disk(s.request.Host)) // no rule allows this command, only the preset: the session needs permission for all that the command may read
 	}
 	var missing []policy.Permission
 	if err == nil {

@@ -109,7 +109,7 @@ type askState struct {
 	freezes  *freezeSnapshot  // the freezes in force when the request came
 	ignores  bool             // the session's host has run a call without a change that nod had made; from this engine's cache
 	managed  bool             // the session has permissions of its own; from this engine's cache
-	verdict  policy.Verdict   // the verdict of the stages so far
+	verdict  policy.Verdict   // the verdict of all stages so far
 
 	frozen      *schemas.Freeze // the freeze that denies the request
 	rules       rulesResult     // the result of the stage "rules"
@@ -124,9 +124,9 @@ type askState struct {
 type rulesResult struct {
 	verdict policy.Verdict
 	call    policy.Call           // the request as the policy sees it
-	policy  *policy.Policy        // the policy; nil if it denies the call, may be out of date, or cannot be read
+	policy  *policy.Policy        // the policy that decides the call; nil if it denies the call, may be out of date, or cannot be read
 	run     *schemas.ContainedRun // the container, if the call runs contained
-	updated json.RawMessage       // the input that replaces the agent's input; nil keeps that
+	updated json.RawMessage       // the input that replaces the agent's input; nil keeps the agent's
 }
 
 // attendance tells whether a client is at a session, and how many questions it has pending.
@@ -144,7 +144,7 @@ type promptPlan struct {
 	reaches    []schemas.Reach
 	limit      timeLimit
 	next       schemas.Event // the event that the timer is armed for
-	entry      bus.Entry     // the record as stored
+	entry      bus.Entry     // the record in its stored form
 }
 
 // timeLimit is how long a request may wait, with the tier of the timeout policy that sets it.
@@ -189,7 +189,7 @@ func (e *intake) check(ctx context.Context, s *askState) error {
 		return s.identify()
 	}
 	entitlements := e.holdings.beginEntitlements(ctx, s)
-	if err := s.identify(); err != nil { // this takes time, and the store is read meanwhile
+	if err := s.identify(); err != nil { // computing the digest takes time, and the store is read meanwhile
 		return err
 	}
 	if _, err := s.sameness(); err != nil { // most of the next stages need the CallDigest

@@ -41,7 +41,7 @@ func (e *connectors) mayLock(ctx context.Context, who *schemas.Approver, session
 	var s schemas.Session
 	_, err := e.store.Sessions.Get(ctx, sessionKey(session), &s)
 	if errors.Is(err, bus.ErrNotFound) || err == nil && s.Agent == "" {
-		return nil // no agent has used the session yet
+		return nil // a new session has no agent yet
 	}
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func (f *ProjectFiles) Tighten(p *policy.Policy, dirs ...string) (*policy.Policy
 			all = append(all, dir)
 		}
 	}
-	slices.Sort(all) // parents come first: many projects share them, so their cached results serve again
+	slices.Sort(all) // parent directories come first: many projects share them, so their cached files serve several projects
 	for _, dir := range all {
 		var err error
 		if p, err = f.one(p, filepath.Join(dir, ".nod", "settings.json")); err != nil {

@@ -46,8 +46,8 @@ type promptLine struct {
 	session string
 
 	mu    sync.Mutex
-	left  map[string]bool // the keys of the questions that have left the line since the last call of drop; true if phones and chats did not show the question
-	busy  bool            // a goroutine processes the line, and will also process the questions in left
+	left  map[string]bool // keys of questions that have left the line and that drop has not handled; the value is true if phones and chats did not show the question
+	busy  bool            // a goroutine processes the line, with the questions that leave it meanwhile
 	front sync.Mutex
 
 	places   []linePlace
@@ -130,7 +130,7 @@ func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 	for i := 0; i < limit; {
 		if i == len(l.places) {
 			if listed {
-				return nil // every question in the line is shown
+				return nil // phones and chats show every question in the line
 			}
 			if err := l.list(ctx, e); err != nil {
 				return err
@@ -151,7 +151,7 @@ func (l *promptLine) advance(ctx context.Context, e *effects, limit int) error {
 			continue
 		}
 		l.places[i].shown = true
-		if result == wasShown && !verified { // another engine has shown this question, so the cache may lack its other changes too
+		if result == wasShown && !verified { // another engine has shown this question, and may have made changes that the cache lacks
 			if err := l.verify(ctx, e, limit); err != nil {
 				return err
 			}
@@ -188,7 +188,7 @@ func (l *promptLine) drop() (stale bool) {
 	left := l.left
 	l.left = nil
 	l.mu.Unlock()
-	shown := 0 // the number of questions that have left and that another engine had shown
+	shown := 0 // the number of questions that left after another engine had shown them
 	for _, held := range left {
 		if !held {
 			shown++
@@ -215,7 +215,7 @@ func (l *promptLine) list(ctx context.Context, e *effects) error {
 	for _, p := range l.places {
 		known[p.key] = p
 	}
-	found := make([]linePlace, len(keys)) // an empty place stands for a question that is not in line
+	found := make([]linePlace, len(keys)) // a question that is not in line leaves its place empty
 	errs := make([]error, len(keys))
 	each(len(keys), func(i int) {
 		if p, ok := known[keys[i]]; ok && !p.shown {

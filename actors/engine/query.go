@@ -72,7 +72,7 @@ func (e *connectors) scanPage(ctx context.Context, q *schemas.Query, decided boo
 		return page, true, nil
 	}
 	last := after
-	if len(page) > 0 { // the cached records are fewer than a page
+	if len(page) > 0 { // the cached records do not fill the page
 		last = page[len(page)-1].Revision
 	}
 	found, scanned := page, 0

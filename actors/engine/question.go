@@ -105,7 +105,7 @@ func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bu
 	}
 	question, err := e.store.Records.Get(ctx, schemas.Key(session, held.PendingID))
 	switch {
-	case errors.Is(err, bus.ErrNotFound) && e.clock.now().Sub(held.At) < callTimeout: // the holder of the lock is about to store its record
+	case errors.Is(err, bus.ErrNotFound) && e.clock.now().Sub(held.At) < callTimeout: // the holder of the lock has not stored its record yet
 		if sleep(ctx, holderPause) != nil {
 			return own, false, schemas.Errorf(schemas.CodeUnavailable, "an identical call is about to be stored; ask again")
 		}
@@ -115,7 +115,7 @@ func (e *recordLife) placeWithHolder(ctx context.Context, own bus.Entry, held bu
 	case err != nil || !asksFor(&question.Record, own.Record.Question):
 		return e.takeLock(ctx, own, held)
 	case !e.settings.now().settings.JoinsIdentical() && !slices.ContainsFunc(question.Record.Waiters, isDetached):
-		own.Record.Question = "" // without a token, the request becomes a question without the lock
+		own.Record.Question = "" // a request without a question token becomes a question without a lock
 		return own, false, nil
 	case len(question.Record.Waiters) >= maxWaiters:
 		_, err := e.retire(ctx, question)
@@ -240,7 +240,7 @@ func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	if sameEvent(*first.Record.NextEvent, *rec.NextEvent) {
 		return nil
 	}
-	if rec.NextEvent.Kind == schemas.EventDeadline { // any other next event stays in the record, even if a deadline is earlier and the timer is armed for that
+	if rec.NextEvent.Kind == schemas.EventDeadline {
 		rec.NextEvent = first.Record.NextEvent
 	}
 	return e.store.Records.Arm(ctx, &first)

@@ -20,8 +20,8 @@ type settingsSnapshot struct {
 	revision uint64
 	settings *schemas.Settings
 	policy   *policy.Policy
-	needs    map[string]policy.Access // the access that each tool needs in a managed session, by the tool's name
-	read     time.Time                // when the last successful reading from the store began
+	needs    map[string]policy.Access // the access that each tool needs in a managed session, by tool name
+	read     time.Time                // the beginning of the last successful reading from the store
 }
 
 // settings holds the newest settings that this engine has read, which are in force on it.

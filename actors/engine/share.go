@@ -130,7 +130,7 @@ func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) 
 	now := e.clock.now()
 	live := map[string]*standingEntry{}
 	queue, read := perms, map[string]bool{}
-	for i := 0; i < len(queue); i++ { // a source may be shared itself, so the queue grows during the loop
+	for i := 0; i < len(queue); i++ { // the loop appends to queue, because a source may itself be shared from other grants
 		s := queue[i]
 		if s.Live(now) {
 			live[s.GrantID] = s

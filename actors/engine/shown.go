@@ -106,7 +106,7 @@ func (e *connectors) claimShown(ctx context.Context, key string, s *schemas.Show
 		}
 		if !s.Settled && stored.Revision == 0 {
 			open, err := e.isPending(ctx, schemas.Key(s.SessionID, s.PendingID))
-			if err != nil || !open { // the request has ended; the version with its outcome has its own delivery
+			if err != nil || !open { // the request has ended, and the version with the outcome has a delivery of its own
 				return false, err
 			}
 		}

@@ -19,10 +19,10 @@ const ownersKept = 16384
 // an agent.
 type answers struct {
 	byID  map[string]*standingEntry
-	rules *policy.Answers  // the rules of all live grants
-	of    []*standingEntry // the grant that each rule comes from, by the rule's index in rules
+	rules *policy.Answers  // the rules of all grants in force
+	of    []*standingEntry // for each rule, by its index in rules, the grant that contains it
 	perms []*standingEntry // the grants in force that name permissions
-	until time.Time        // the time at which the first of these grants expires; zero if none expires
+	until time.Time        // the earliest expiry of these grants; zero without one
 }
 
 func collect(byID map[string]*standingEntry, now time.Time) *answers {
@@ -53,17 +53,17 @@ func collect(byID map[string]*standingEntry, now time.Time) *answers {
 type standingCache struct {
 	mu     sync.Mutex
 	owners map[string]*ownerAnswers
-	unsure time.Time // until this time, reports of changes may be lost
+	unsure time.Time // the broker's reports of changes may be lost until this time
 }
 
 type ownerAnswers struct {
-	reading sync.Mutex // held while answers are read from the store
+	reading sync.Mutex // locked while standing answers are read from the store
 
 	// The mutex of the cache guards the following fields.
-	now    *answers          // nil before the answers are read for the first time
+	now    *answers          // nil before the first reading from the store
 	stale  map[string]uint64 // ids of answers to read again, with the revision that the broker has reported
 	newest uint64            // the newest revision of the owner's answers in the cache
-	until  time.Time         // the time from which the answers are compared with the store before they are used
+	until  time.Time         // from this time on, the answers are compared with the store before each use
 }
 
 // changed handles the broker's report of a written key: the answer under this key is read

@@ -39,7 +39,7 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 		for i := range rec.Waiters {
 			switch w := &rec.Waiters[i]; {
 			case !w.Open():
-			case !about(w) && w.PendingID == ownID(next): // this request opened the question, so it cannot move to another one
+			case !about(w) && w.PendingID == ownID(next): // the request that opened the question cannot move to another question
 				return nil, nil
 			case !about(w):
 				w.SplitOff = true

@@ -25,7 +25,7 @@ type watchedCache[T any] struct {
 	mu     sync.Mutex
 	slots  map[string]*cacheSlot[T]
 	seen   uint64    // the newest revision of the bucket that the broker has reported
-	unsure time.Time // until this time, reports of changes may be lost
+	unsure time.Time // the broker's reports of changes may be lost until this time
 }
 
 // reading is a value from the store; the read of it began at the time began.
@@ -36,9 +36,9 @@ type reading[T any] struct {
 }
 
 type cacheSlot[T any] struct {
-	last    *reading[T] // nil before the value is read for the first time
+	last    *reading[T] // the newest reading; nil before the first one
 	current bool
-	changes uint64 // the number of calls of outdate, which shows a change during a read
+	changes uint64 // counts the calls of outdate, so that keep notices a change during a read
 }
 
 // last returns the newest reading of a key, of any age, or nil.

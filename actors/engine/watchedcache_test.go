@@ -55,7 +55,7 @@ func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 		})
 	}
 	c := storeOf(storedReading{"older", 6, nil, func(c *watchedCache[string]) {
-		time.Sleep(time.Microsecond) // lets the newer reading begin later, even if the clock is coarse
+		time.Sleep(time.Microsecond) // a coarse clock must show the newer reading as later
 		cacheReading(c, "session.S", reading[string]{"newer", 6, time.Now()})
 	}})
 	_, err := c.get(t.Context(), "session.S")
@@ -64,7 +64,7 @@ func TestAKeyThatChangesDuringItsReadingIsNotCached(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "newer", r.value)
 	c.changed("session.other", 8)
-	c.changed("session.S", 6) // the reading already includes revision 6
+	c.changed("session.S", 6) // the reading has revision 6 already
 	_, ok = c.current("session.S")
 	require.True(t, ok)
 	require.EqualValues(t, 8, c.newest())

@@ -14,10 +14,10 @@ import (
 
 // Containment describes the container in which a command line may run.
 type Containment struct {
-	Line     string `json:"line"`                // as the agent wrote it
-	Dir      string `json:"dir"`                 // the directory in which the line runs; clean and absolute
+	Line     string `json:"line"`                // the command line as the agent wrote it
+	Dir      string `json:"dir"`                 // the clean, absolute directory in which the line runs
 	Project  string `json:"project"`             // the directory that the line may write
-	ReadOnly bool   `json:"read_only,omitempty"` // the line may not write the project either
+	ReadOnly bool   `json:"read_only,omitempty"` // the line may not write the project, either
 
 	needs []contained.Need
 }

@@ -95,7 +95,7 @@ func TestAllowedCommandsChangeNothing(t *testing.T) {
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "unshare", "-rn", shell, "-c", command)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = dir, environ(homeDir), time.Second
-		_ = cmd.Run() // a command that only reads may fail
+		_ = cmd.Run() // a command that only reads may fail, without harm
 	}
 	commands := append([]string(nil), seeds...)
 	for _, c := range corpusCommands(t) {
@@ -219,7 +219,7 @@ func TestFishReadsAllowedWordsAsBashDoes(t *testing.T) {
 	run := func(shell, script string) string {
 		cmd := exec.Command(shell, "-c", script)
 		cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LC_ALL=C.UTF-8"}, home
-		out, _ := cmd.CombinedOutput() // a command in a line may fail
+		out, _ := cmd.CombinedOutput()
 		return string(out)
 	}
 	script := strings.Join(allowed, "\necho\n")

@@ -195,13 +195,13 @@ func (ThisDisk) Tops(project string) []string {
 			store = path.Join(own, store)
 		}
 		if !listsTree(own, top) {
-			return []string{} // the repository does not list this work tree, so a stranger may have made it
+			return []string{} // the repository does not list this work tree, so a stranger may have made the tree
 		}
 		if path.Base(store) == ".git" {
 			tops = append(tops, path.Dir(store))
 		}
 	}
-	entries, _ := os.ReadDir(store + "/worktrees") // if it is unreadable, no further work tree is known
+	entries, _ := os.ReadDir(store + "/worktrees") // an unreadable directory lists no further work trees
 	for _, e := range entries {
 		admin := store + "/worktrees/" + e.Name()
 		file, err := os.ReadFile(admin + "/gitdir")

@@ -116,7 +116,7 @@ func randomTree(t *testing.T, rng *rand.Rand, root string) func() string {
 		default:
 			target := dirs[rng.IntN(len(dirs))]
 			if rng.IntN(2) == 0 {
-				target += "/" + names[rng.IntN(len(names))] // this target may not exist
+				target += "/" + names[rng.IntN(len(names))] // the target of this link may not exist
 			}
 			if rng.IntN(2) == 0 {
 				var err error

@@ -14,9 +14,9 @@ import (
 type Explanation struct {
 	Verdict Verdict
 	Parts   []ExplainedPart          // the simple commands of the line, in order
-	Line    string                   // the reason to ask about the line as a whole, or ""
+	Line    string                   // the reason to ask about the whole line, or ""
 	Allows  []schemas.RememberedRule // rules that would allow the call, the narrowest first; empty if nod cannot limit the effect of such a rule
-	Harden  string                   // the line, changed so that git runs no configured programs; "" if nothing must change
+	Harden  string                   // the line with changes by which git runs no configured programs; "" without changes
 }
 
 // ExplainedPart is one simple command of a command line.

@@ -49,7 +49,7 @@ type Call struct {
 	Agent   string // the agent's name, for matching layers; from the subject of the request, never from the payload
 	Host    string
 	Project string // the project's root; if empty, Cwd is used
-	Home    string // the directory that ~ stands for
+	Home    string // the home directory, for ~
 	// Tops are the directories of the project in which git uses the project's own repository:
 	// the top of the project and of its work trees. Nil means that they are recognised by their
 	// names.
@@ -89,7 +89,7 @@ type Verdict struct {
 	Effect  Effect
 	Rule    string // the rule that decided, with its list, such as "deny Bash(rm:*)"; Default if no rule did
 	Risk    schemas.Risk
-	Reasons []string // the reasons for the risk
+	Reasons []string // the reasons for the verdict's risk
 	Why     string   // the reason why the call is not allowed, for people; "" if it is allowed
 	// Containment is set if the effect is Contain. With Ask, the call could run contained if
 	// permissions were granted; with Allow, it may also run contained.
@@ -104,10 +104,10 @@ type RememberedRef struct{ List, Index int }
 
 // Policy is a compiled set of rules. It is immutable and safe for concurrent use.
 type Policy struct {
-	shell     shell.Reader // reads command lines; it also has the preset and the names of secrets
+	shell     shell.Reader // the reader of command lines, with the preset and the names of secrets
 	layers    []rules.Layer
-	contained *contained.Judge // nil if no call runs contained
-	answers   []*Answers       // lists of remembered rules, in the order in which they were added
+	contained *contained.Judge // tells which lines may run contained; nil under presets that run none contained
+	answers   []*Answers       // lists of remembered rules, in the order of their addition
 }
 
 // New compiles permissions and further layers of rules. The error contains a rule that cannot

@@ -9,7 +9,7 @@ const (
 	PresetDesign    = "design"
 	PresetReaders   = "readers"
 	PresetProject   = "project"
-	PresetContained = "contained" // allows what PresetProject allows; other command lines run contained if they can lose nothing
+	PresetContained = "contained" // also runs other command lines contained, if they can lose nothing
 )
 
 func levelOf(preset string) (commands.Level, error) {

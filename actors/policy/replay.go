@@ -52,7 +52,7 @@ type transcriptLine struct {
 
 type transcript struct {
 	session, cwd string
-	projects     map[string]string // the directory in which each session began, or a higher one to which it changed
+	projects     map[string]string // the directory in which each session began, or a parent of it to which the session changed
 	calls        []SessionCall
 }
 

@@ -34,7 +34,7 @@ func TestRules(t *testing.T) {
 	for _, c := range []struct {
 		rule        string
 		yes, no     []policy.Call
-		onlyForbids []policy.Call // a deny rule covers these calls, an allow rule does not
+		onlyForbids []policy.Call // calls that a deny rule covers and an allow rule does not
 	}{
 		{"Bash(npm test)", []policy.Call{bash(t, "npm test"), bash(t, "npm  'test'"), bash(t, "cd src && npm test 2>&1 | tail -n 40"), bash(t, "npm test; ls")},
 			[]policy.Call{bash(t, "npm testx"), bash(t, "npm test2"), bash(t, "npm run x"), bash(t, "xnpm test")},

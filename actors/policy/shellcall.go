@@ -138,7 +138,7 @@ func (ev *evaluation) allowsPart(p *shell.Part) string {
 	argv := make([]string, len(p.Words))
 	for i, w := range p.Words {
 		if w.Glob {
-			return "" // a rule covers no word that the shell would expand
+			return "" // the shell would expand this word, and a rule covers only literal words
 		}
 		argv[i] = w.Text
 	}

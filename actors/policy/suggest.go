@@ -153,7 +153,7 @@ func editDir(p string, loc *pathname.Location) string {
 // Suggestion is a rule that would have spared a user prompts.
 type Suggestion struct {
 	Rule   schemas.RememberedRule `json:"rule"`
-	Spares int                    `json:"spares"` // the number of prompts that this rule spares besides those that earlier suggestions spare
+	Spares int                    `json:"spares"` // the number of prompts that this rule spares, without those that earlier suggestions spare
 	Also   []string               `json:"also"`   // the other calls that the rule allows, with their harm
 }
 
@@ -161,7 +161,7 @@ type Suggestion struct {
 // the best first. It chooses one rule after another, and counts each spared prompt for one rule
 // only.
 func (p *Policy) Suggest(calls []Call, limit int) []Suggestion {
-	var open []map[string]bool // for each call about which nod asks: for each of its parts, the texts of the rules that would allow the part
+	var open []map[string]bool // a list entry for each call about which nod asks: for each part of the call, the texts of the rules that would allow the part
 	byKey := map[string]schemas.RememberedRule{}
 	var parts [][][]string
 	for _, c := range calls {

@@ -61,7 +61,7 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 		return []Permission{{Access: AccessNetwork}}, nil
 	}
 	t := tools.Named(name)
-	if t.Kind == tools.Unknown { // the caller has added a tool that nod does not know
+	if t.Kind == tools.Unknown { // the caller has listed this tool, which nod does not know
 		if t.Kind = tools.File; access == AccessWrite {
 			t.Kind = tools.Edit
 		}

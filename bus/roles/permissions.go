@@ -86,7 +86,7 @@ func inbox(name string) Permissions {
 	return Permissions{
 		Publish:   verbs(inboxVerbs, name),
 		Subscribe: append([]string{"nod.v1.view.>"}, discovery("nod-connector-"+name)...),
-		Responses: true, // for replies to $SRV requests, which only the owner may send
+		Responses: true, // for replies to $SRV requests, which only nod's owner may send
 	}
 }
 
@@ -99,11 +99,11 @@ func worker(name string) Permissions {
 	return Permissions{
 		Publish: append(verbs(workerVerbs, name),
 			"$JS.API.CONSUMER.MSG.NEXT.permission_prompts."+name,
-			"_NOD.consumer_info."+name, // the mapped subject of $JS.API.CONSUMER.INFO.permission_prompts.<name>
+			"_NOD.consumer_info."+name, // the subject to which $JS.API.CONSUMER.INFO.permission_prompts.<name> is mapped
 			"$JS.ACK.permission_prompts."+name+".*.*.*.*.*",
 			"$JS.ACK.*.*.permission_prompts."+name+".*.*.*.*.>"),
 		Subscribe: discovery("nod-connector-" + name),
-		Responses: true, // for replies to $SRV requests, which only the owner may send
+		Responses: true, // for replies to $SRV requests, which only nod's owner may send
 	}
 }
 
@@ -161,7 +161,7 @@ func owner() Permissions {
 // from the account STORE allow nothing else; see observeFields.
 func observer() Permissions {
 	return Permissions{
-		Publish:   []string{"_NOD.log_get", "_NOD.log_info"}, // the mapped subjects of MSG.GET and INFO for permission_log
+		Publish:   []string{"_NOD.log_get", "_NOD.log_info"}, // the subjects to which MSG.GET and INFO for permission_log are mapped
 		Subscribe: []string{"nod.v1.log.>"},
 	}
 }

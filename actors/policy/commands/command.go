@@ -16,11 +16,11 @@ type Level int
 // The levels, in the order of the presets. Each preset also allows the commands of the one
 // before. No preset allows a command of levelNone or levelApproved.
 const (
-	levelNone Level = iota // the command's harmless flags are not known
+	levelNone Level = iota // for commands without known harmless flags
 	LevelDesign
 	LevelReaders
 	LevelProject
-	levelApproved // the command's flags are known, but only a person or a rule allows the command
+	levelApproved // for commands that only a person or a rule may allow, with known flags
 )
 
 // Command is an entry of the command table: the words that may follow a command, the harm that
@@ -39,40 +39,40 @@ type Command struct {
 	long      string
 	digits    bool   // a count such as -20 or +20 is a flag
 	operands  int    // the maximum number of operands
-	Text      bool   // operands are text, not paths
+	Text      bool   // the operands are text, and no paths
 	raw       bool   // every word is an operand, because no flag of the command matters
 	anyFlag   bool   // no flag does harm, so a pattern may expand to a file name that the command reads as a flag
 	apart     bool   // a flag's value is always the next word; letters after the flag's letter are further flags
-	getopt    bool   // on some systems, all words after the first operand are operands
+	getopt    bool   // some systems read every word after the first operand as an operand
 	ordered   bool   // nod asks about a flag after an operand
-	Loose     bool   // only the operands after the script or search pattern are paths
-	Lists     bool   // the command prints only names, so it reads only the directories that a pattern names before its first wildcard
+	Loose     bool   // the first operand is a script or a search pattern; only later operands are paths
+	Lists     bool   // the command prints only names, so a pattern in its words reads only the directory before the first wildcard
 	NamesOnly bool   // the command prints no content of files
-	script    string // if Loose is set: the flag with the script or search pattern; without this flag it is the first operand
+	script    string // the flag whose value is the script or search pattern; without the flag it is the first operand
 	// check finds flags and operands that the other fields allow and that may still read, write
 	// or run more than is harmless. It returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string
-	Special bool   // a list of flags cannot tell which words are harmless; package shell checks them by its own grammar
+	Special bool   // the words need a grammar of their own, in package shell, because a list of flags cannot tell which are harmless
 	follows string // the flags with which the command follows the symbolic links that it finds
 	Differ  bool   // a git subcommand that may run a diff program from git's configuration
 
 	Harm Harm // the harm that the command may do; of several entries that match a command, the one with the most words counts
 
 	// Limits that a remembered rule, or a rule of the policy, may use.
-	runner      bool   // a runner builds, tests, checks or shows the project; a remembered rule stores its first words and covers most words after them
-	target      bool   // of a runner: the next word, such as build in "make build", is a target, which a remembered rule stores too
-	manyTargets bool   // of a runner: every operand is a target; a remembered rule for one target covers no second one
-	chooser     string // if manyTargets is set: the flag whose next word is not a target
-	outputs     string // in a list of runnerFlags: flags whose value is a file to write
-	plain       string // in a list of runnerFlags: flags whose value must be a plain name
-	behind      string // in a list of runnerFlags: the list of the flags after the word --
+	runner      bool   // the command builds, tests, checks or shows the project; a remembered rule stores its first words and covers most words after them
+	target      bool   // the next word of the runner, such as build in "make build", is a target, which a remembered rule stores too
+	manyTargets bool   // every operand of the runner is a target; a remembered rule for one target covers no second one
+	chooser     string // the flag whose next word is no target, although all other operands of the runner are
+	outputs     string // the flags whose value is a file to write; only in lists of runner flags
+	plain       string // the flags whose value must be a plain name; only in lists of runner flags
+	behind      string // the name of the list for flags after the word --; only in lists of runner flags
 	oneDash     bool   // long flags begin with one dash instead of two
-	Wraps       bool   // the words after the name are another command, which the command runs
-	Interprets  bool   // a word may be a command line, which the command runs
+	Wraps       bool   // the words after the command's name are another command, which it runs
+	Interprets  bool   // a word of the command may be a command line, which it runs
 	inline      string // the flag whose value is code that the command runs
-	runsAny     bool   // a flag or a subcommand can run any other program
+	runsAny     bool   // a flag or a subcommand of the command can run any other program
 
-	longs map[string]byte // the flags of the field long, by name; the value is 0, '=', ':' or '!'
+	longs map[string]byte // the flags in the field long, by name; the value '=', ':' or '!' tells how the flag takes its value
 }
 
 const unlimited = 1 << 20

@@ -22,10 +22,10 @@ import (
 // value; a program that complains about 8 alone has.
 type probe struct {
 	before []string          // words between the command's name and the flag
-	after  []string          // words after 8
-	value  map[string]string // for flags with certain values only: the word in place of 7
+	after  []string          // words after the word 8
+	value  map[string]string // for flags that accept only certain values: the word in place of 7
 	waits  []string          // flags with which the program waits for files
-	fewest int               // the number of the entry's flags that the program must know
+	fewest int               // the smallest number of the entry's flags that the program must know
 }
 
 // notTaken and taken match a program's complaints about the words 7 and 8.

@@ -98,7 +98,7 @@ func RunnerName(argv []string) int {
 func runnerOf(argv []string) (*Command, int) {
 	for n := min(3, len(argv)); n > 0; n-- {
 		name := strings.Join(argv[:n], " ")
-		if c := Entry(name); c.runner && strings.Count(name, " ") == n-1 { // the single argument "go test" is not the command go test
+		if c := Entry(name); c.runner && strings.Count(name, " ") == n-1 { // the name of the command go test has two words; a single word "go test" is an argument
 			return c, n
 		}
 	}

@@ -200,7 +200,7 @@ func (c *command) runsInput() {
 			return
 		}
 		if r.Kind == shell.ReadsFile && r.File.Known {
-			return // a file is the project's code, as an operand would be
+			return // a file with code belongs to the project, like a file named as an operand
 		}
 	}
 	if len(c.args) == 0 && !c.Piped && len(c.Redirects) == 0 {

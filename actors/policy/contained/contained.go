@@ -35,8 +35,8 @@ type Judgement struct {
 
 // Need is a permission that a command needs.
 type Need struct {
-	Permission string // the tag, such as @network:proxy.golang.org:443
-	Command    string // the first words of the command
+	Permission string // a permission tag, such as @network:proxy.golang.org:443
+	Command    string // the first words of the command that needs the permission
 }
 
 // Judge tells which command lines may run contained. It is immutable and safe for concurrent

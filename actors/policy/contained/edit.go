@@ -20,7 +20,7 @@ func (c *command) edits() {
 			continue
 		}
 		if t.Text == "" && i > 0 && c.args[i-1].Text == "-i" {
-			continue // the form sed -i '' of BSD and macOS
+			continue // sed -i '' is the form of BSD and macOS
 		}
 		if !t.Known && t.Before() == "" {
 			c.refuse("has words that are not known")

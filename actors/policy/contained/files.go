@@ -221,7 +221,7 @@ func (c *command) outputFlags() {
 		}
 		base := out.Text[strings.LastIndexByte(out.Text, '/')+1:]
 		dot := strings.LastIndexByte(base, '.')
-		named := dot < 0 && base != "" && base[0] >= 'A' && base[0] <= 'Z' // a name such as Makefile or README
+		named := dot < 0 && base != "" && base[0] >= 'A' && base[0] <= 'Z' // a file without an extension but with a capital letter, such as Makefile, may be a source
 		c.writes(out, named || name == "--basetemp" || dot >= 0 && secrets.SourceExtension(base[dot+1:]) && base != "coverage.out")
 	}
 }

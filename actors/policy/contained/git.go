@@ -75,7 +75,7 @@ func (c *command) subcommand(args []shell.Term) {
 		if texts[i] = t.Text; !t.Known {
 			known = false
 			if texts[i] = t.Before(); texts[i] == "" {
-				texts[i] = "-?" // the word may be any flag
+				texts[i] = "-?" // an unknown word may be any flag
 			}
 		}
 	}

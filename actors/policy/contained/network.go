@@ -24,9 +24,9 @@ func endpoint(u *url.URL) string {
 // registry lists the subcommands of a package manager by their use of the network.
 type registry struct {
 	hosts  []string
-	fetch  string // the subcommands that fetch
-	local  string // the subcommands without network; "*" for all others
-	bare   string // the subcommand of a line without one
+	fetch  string // subcommands that fetch from the network
+	local  string // subcommands that need no network; "*" means all others
+	bare   string // the subcommand that runs if the line names none
 	global string // flags that install outside the project
 }
 

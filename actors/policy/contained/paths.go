@@ -80,7 +80,7 @@ func (c *command) secretIn(t shell.Term) string {
 				continue
 			}
 			if strings.Contains(piece, " ") {
-				piece = noBrackets.Replace(piece) // brackets are no pattern in code
+				piece = noBrackets.Replace(piece) // in code, brackets are no file name pattern
 			}
 			if c.names.MayBeListed(piece, &loc, false) {
 				return piece

@@ -62,7 +62,7 @@ func (c *command) wraps() {
 			c.again(c.args[i+w.operands:])
 			return
 		case c.name == "command" && (t.Text == "-v" || t.Text == "-V"):
-			return // this form only prints the path of a program
+			return
 		case slices.Contains(strings.Fields(w.long), name) || slices.Contains(strings.Fields(w.long), name+"=") && eq:
 		case slices.Contains(strings.Fields(w.long), name+"="):
 			i++

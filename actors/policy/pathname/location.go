@@ -14,7 +14,7 @@ import (
 type Location struct {
 	Dirs          []string // the directories in which the command may run, in the form of Clean; empty if unknown
 	Project       string   // the project's root, in the form of Clean; "" if unknown
-	Main          string   // if Project is a work tree of another directory, that directory; else Project
+	Main          string   // the project; if Project is a work tree of another directory, that directory
 	Tops          []string // the tops of the project and of its work trees, in the form of Clean; nil if unknown
 	Home          string   // the home directory, in the form of Clean; "" if unknown
 	Lost          bool     // the command may run in any directory
@@ -176,7 +176,7 @@ func (loc *Location) StandsInProject() bool {
 			return false
 		}
 	}
-	return !loc.Lost // a command without a directory and a project runs where the agent started, which counts as the project
+	return !loc.Lost // a command runs where the agent started if the call names neither directory nor project, which counts as in the project
 }
 
 // StandsAtTop reports whether the command certainly runs in the top directory of the project or

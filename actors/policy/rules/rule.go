@@ -17,8 +17,8 @@ import (
 // Rule is one compiled rule of the settings.
 type Rule struct {
 	Text string // the rule as the user wrote it
-	tool string // the tool's name as rules spell it, or an MCP server or MCP tool
-	mcp  bool   // tool is an MCP server, whose tools the rule covers
+	tool string // the tool's name in the spelling of rules, or an MCP server or MCP tool
+	mcp  bool   // tool is an MCP server; the rule covers all its tools
 
 	argv   []string // for Bash: the command's words; nil covers every command
 	prefix bool     // for Bash: further words may follow argv
@@ -85,7 +85,7 @@ func Parse(text string) (Rule, error) {
 }
 
 func (r *Rule) command(s string) error {
-	s = strings.TrimSpace(s) // a blank before :* would make it a word that no command has
+	s = strings.TrimSpace(s) // a blank after :* would be read as another word of the command
 	if rest, ok := strings.CutSuffix(s, ":*"); ok {
 		s, r.prefix = rest, true
 	} else if rest, ok := strings.CutSuffix(s, " *"); ok {

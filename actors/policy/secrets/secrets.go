@@ -124,7 +124,7 @@ func SourceGlob(p string) bool {
 type Names struct {
 	secrets  *pathname.Names
 	own      *pathname.Names
-	guarded  bool // Compile was given paths, which are in the list own
+	guarded  bool // the list own has paths that were given to Compile
 	readable map[string]bool
 }
 
@@ -159,7 +159,7 @@ type Protected struct{ names *pathname.Names }
 
 // CompileProtected compiles the list.
 func CompileProtected() *Protected {
-	list := slices.DeleteFunc(pathname.NeverRememberedNames(), func(name string) bool { return name == "head" }) // head is an ordinary name too; package contain looks for repositories itself
+	list := slices.DeleteFunc(pathname.NeverRememberedNames(), func(name string) bool { return name == "head" }) // files named head are ordinary too; package contain looks for repositories itself
 	return &Protected{pathname.Compile(list, agentNames, instructions, ownNames)}
 }
 
@@ -230,7 +230,7 @@ func (n *Names) MayPass(filter string) bool {
 		}
 		for _, alt := range all {
 			if strings.HasPrefix(alt, "!") {
-				continue // excludes files
+				continue // a filter with ! excludes files
 			}
 			segs := strings.Split(alt, "/")
 			name := segs[len(segs)-1]
@@ -277,7 +277,7 @@ func (n *Names) Own(p string, loc *pathname.Location) bool {
 		return false
 	}
 	if len(p) > 2 && p[0] == '-' && p[1] != '-' && n.Own(p[2:], loc) {
-		return true // the path follows the flag's letter directly, as in -oFILE
+		return true // in -oFILE, the path follows the flag's letter directly
 	}
 	for _, at := range pathname.Pieces(p) {
 		if n.spellsOwn(at) {

@@ -14,7 +14,7 @@ import (
 func (line *Line) checkCommand(words []word.Word) (string, bool) {
 	name := words[0]
 	if line.zsh && strings.HasPrefix(name.Text, "#") {
-		return "", false // no command in Zsh has a name that begins with #, so nothing runs
+		return "", false // no command of Zsh has a name that begins with #, so nothing runs
 	}
 	if !name.Bare {
 		if name.Text == "[" && len(name.Text) == 1 && line.reader.Level >= commands.LevelReaders {
@@ -29,7 +29,7 @@ func (line *Line) checkCommand(words []word.Word) (string, bool) {
 		line.Untracked = true
 	case "cd":
 		if line.reader.Level < commands.LevelReaders {
-			line.changeDir(words[1:]) // a rule may allow cd; then the rules of the new directory must apply
+			line.changeDir(words[1:]) // if a rule allows cd, the rules of the new directory apply
 		}
 	}
 	c := commands.Entry(name.Text)

@@ -41,7 +41,7 @@ const maxText = 4 << 10
 // from its text.
 func (r *Reader) Facts(line *Line, file *syntax.File, src string, loc *pathname.Location) *Facts {
 	if len(line.Dirs) > 0 {
-		loc = &line.Location // with the directories to which the line changes
+		loc = &line.Location // the line's location has the directories to which the line changes
 	}
 	src = src[:min(len(src), maxCommand)]
 	f := &Facts{Location: loc, secrets: r.Secrets}

@@ -92,7 +92,7 @@ type Line struct {
 	Why        string      // the reason to ask about the line as a whole, or ""
 	secret     bool        // a redirection's file may be a secret
 	Comments   bool        // the line contains a comment
-	simple     bool        // the line is one command of plain words, which needed no parser
+	simple     bool        // the line is one command of plain words, so it was split without a parser
 	Untracked  bool        // a command changes to an unknown directory
 	zsh        bool        // the line is read as in an interactive Zsh: # starts no comment
 }

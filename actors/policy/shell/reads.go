@@ -80,7 +80,7 @@ type readCollector struct {
 
 func (r *readCollector) part(words []word.Word) error {
 	name := words[0].Text
-	if name == "rtk" { // rtk git runs git and shortens its output
+	if name == "rtk" { // the program rtk runs git and shortens its output
 		name, words = "git", words[1:]
 	}
 	words = words[1:]

@@ -11,18 +11,18 @@ import (
 // also those in loops, subshells and substitutions. Unlike a Line, a Script may have any form
 // of syntax, and it does not tell which commands are harmless.
 type Script struct {
-	pathname.Location         // with the directories in which the script starts
+	pathname.Location         // the directories in which the script starts
 	Steps             []Step  // the simple commands, in the order of the text
 	Why               string  // the reason why the script cannot be read as a whole, or ""
 	Background        bool    // a command runs in the background
 	depth             int     // the number of enclosing scripts
-	names             *memory // the values of variables
+	names             *memory // the known values of variables
 }
 
 // Step is one simple command of a Script.
 type Step struct {
 	Words     []Term
-	Assigns   []Assign // the variables that are set for this command or, without a command, from here on
+	Assigns   []Assign // variables for this command or, if the step has no command, for all later steps
 	Redirects []Redirect
 	Dirs      []string // the directories in which the command may run; empty if unknown
 	Piped     bool     // the input is the output of another command
@@ -58,7 +58,7 @@ const (
 	ReadsFile RedirectKind = iota
 	Truncates
 	Appends
-	ReadsText // reads a here-document or here-string, whose text is in the field of the file
+	ReadsText // reads a here-document or here-string; the field File is its text
 )
 
 // Redirect is a redirection of a Step. A Step has no redirections between descriptors.

@@ -9,7 +9,7 @@ import (
 // memory holds the variables of a script whose values are known.
 type memory struct {
 	once   map[string]bool // variables that the script sets exactly once
-	values map[string]Term // the known values, at the command that is being read
+	values map[string]Term // the known values of variables at the present command
 }
 
 // remember finds the variables that a script sets exactly once. It finds none in a script with
@@ -31,7 +31,7 @@ func remember(file *syntax.File, home string) *memory {
 				set[n.Param.Value] += 2 // ${x:=text} sets x
 			}
 		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause:
-			opaque = true // arithmetic can set a variable
+			opaque = true // arithmetic can set any variable
 		case *syntax.CallExpr:
 			if len(n.Args) > 0 {
 				opaque = opaque || setsVariables[n.Args[0].Lit()] || n.Args[0].Lit() == ""
@@ -225,7 +225,7 @@ func (w *scriptWalker) redirects(list []*syntax.Redirect) []Redirect {
 			if file.Known && (file.Text == "-" || strings.Trim(file.Text, "0123456789-") == "") {
 				continue
 			}
-			kind = Truncates // >&FILE writes both outputs to a file
+			kind = Truncates // the redirection >&FILE writes both outputs to a file
 		default:
 			w.script.refuse("redirects by " + r.Op.String())
 		}

@@ -182,6 +182,6 @@ func PrivateURL(raw string) string {
 // URL returns the address in the input of a web tool, or "" if there is none.
 func (in Input) URL() string {
 	var s string
-	_ = json.Unmarshal(in["url"], &s) // after an error s stays "", which is no address, so nod asks
+	_ = json.Unmarshal(in["url"], &s) // the address stays empty after an error, and nod asks
 	return s
 }
