@@ -19,10 +19,9 @@ type Job interface {
 // Lanes runs jobs: those with the same key in the order in which they were sent, those with
 // different keys in parallel.
 //
-// Each key with queued or running jobs has a child actor. When a child has no job left, the
-// parent keeps it for another key, or stops it if maxIdle children are idle. Making a child
-// costs about as much as handling its few messages. A child must not stop itself: jobs that the
-// parent sends before it notices would be lost silently.
+// Each key with queued or running jobs has a child actor. When a child has no job left, its
+// parent keeps it for another key, or stops it if maxIdle children are idle. A child must not
+// stop itself: jobs that the parent sends before it notices would be lost silently.
 type Lanes struct {
 	sys    *System
 	pid    *actor.PID

@@ -15,9 +15,9 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// A worker uses its consumer through the import as if the consumer were in the worker's own
-// account: it fetches prompts, asks for more time or a later redelivery, and acknowledges. The
-// test covers both forms of acknowledgement subjects of nats-server.
+// A worker uses its consumer through an import from another account: it fetches prompts, asks
+// for more time or a later redelivery, and acknowledges. The test covers both forms of
+// nats-server's acknowledgement subjects.
 func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
 	newAcks := func(config string) string { return config + "feature_flags { js_ack_fc_v2: true }\n" }
 	for form, l := range map[string]layout{"$JS.ACK.permission_prompts.tg.": asShipped, "$JS.ACK._.": newAcks} {

@@ -143,9 +143,8 @@ func (b *blockFiles) stopping() bool {
 	return *b.closing
 }
 
-// setFlags leaves the syncs to FlushAllPending, except while messages must be synced one by
-// one. It sets syncOnFlush before it clears syncAlways, so that no message is written with
-// neither.
+// setFlags leaves the syncs to FlushAllPending, unless messages must be synced one by one. It
+// sets syncOnFlush before it clears syncAlways, so that one of them is set for every message.
 func (b *blockFiles) setFlags() {
 	b.writes.Lock()
 	defer b.writes.Unlock()
@@ -171,8 +170,8 @@ const (
 	lateWrite = time.Minute
 )
 
-// replacing prepares for a message that replaces the one at revision. Unless both will be in
-// the newest block, the server syncs the new message on its own. The caller sends the message
+// replacing prepares for a message that replaces the one at revision. Unless the newest block
+// has both messages, the server syncs the new message on its own. The caller sends the message
 // and then calls sent.
 func (b *blockFiles) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	b.writes.Lock()

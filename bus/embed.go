@@ -196,10 +196,10 @@ func (o EmbedOptions) serverOptions() (*server.Options, error) {
 	return opts, nil
 }
 
-// freePort returns port if it is free, and else the value by which the server takes any free
-// port. The error names a foreign address or a port that this user may not use: the user meant
-// exactly that one. If another process takes the port before the server does, the start fails
-// with an error that says so.
+// freePort returns port if it is free, and else the value that makes the server take any free
+// port. It fails for an address of another machine, and for a port that this user may not use.
+// If another process takes the port before the server does, the start fails with an error that
+// says so.
 func freePort(host string, port int) (int, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	l, err := net.Listen("tcp", addr)

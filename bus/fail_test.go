@@ -13,8 +13,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// A retry may succeed after some errors. These are sent as UNAVAILABLE, after which callers try
-// again.
+// If a retry may succeed, an error is sent as UNAVAILABLE, after which callers try again.
 func TestErrorsAreSentWithTheirCodes(t *testing.T) {
 	for err, code := range map[error]schemas.Code{
 		schemas.Errorf(schemas.CodeStale, "look again"):       schemas.CodeStale,

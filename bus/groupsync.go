@@ -39,8 +39,8 @@ type syncedStore interface {
 	// the kernel may have dropped data, so a later success proves nothing.
 	sync() error
 	// replacing is called before a message is sent that replaces the one at revision. The
-	// caller calls sent afterwards; unknown means that the server may still store the message
-	// later.
+	// caller calls sent after the message; unknown means that the server may still store the
+	// message later.
 	replacing(revision uint64, size int) (sent func(unknown bool))
 }
 

@@ -20,9 +20,9 @@ const (
 	writeWithin = 8 * time.Second
 
 	// A server that answers pings may be cut off from the other servers. The connection changes
-	// to another server after failedTimes failed tries over at least failedFor. It stays there
-	// for at least switchMin. This time doubles with each change, up to switchMax, until a try
-	// succeeds.
+	// to another server after failedTimes failed tries over at least failedFor. It keeps the
+	// new server for at least switchMin. This time doubles with each change, up to switchMax,
+	// until a try succeeds.
 	failedTimes = 2
 	failedFor   = 4 * time.Second
 	switchMin   = 10 * time.Second

@@ -37,9 +37,9 @@ const operationHeader = "KV-Operation"
 // calls overflows, the server drops all calls in it, also those of other clients.
 const maxReads = 256
 
-// kvStream is a stream that keeps the last value of each key, laid out like a KV bucket.
-// nats.go's KeyValue does not serve, for two reasons: if there are several replicas only the
-// leader may be read (see allowDirect), and scheduled messages need DiscardOld.
+// kvStream is a stream that keeps the last value of each key, laid out like a KV bucket. nod
+// does not use nats.go's KeyValue for two reasons: of several replicas only the leader may be
+// read (see allowDirect), and scheduled messages need DiscardOld.
 type kvStream struct {
 	conn   *Conn
 	name   string
@@ -154,8 +154,8 @@ func (k *kvStream) publish(ctx context.Context, msg *nats.Msg, revision uint64, 
 	return ack, k.disk.wait(ctx, ack.Sequence)
 }
 
-// send sends a message without waiting for the disk. It serves for a first message of two in
-// the same stream: the wait for the second one covers both.
+// send sends a message without waiting for the disk. It is for the first of two messages in the
+// same stream, if the caller waits for the second one.
 func (k *kvStream) send(ctx context.Context, msg *nats.Msg, revision uint64, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	hop, cancel := context.WithTimeout(ctx, hopTimeout)
 	defer cancel()

@@ -152,8 +152,8 @@ func (g *guarded) feed(js jetstream.JetStream) {
 	require.NoError(g.t, err)
 }
 
-// asked sends requests on nc and waits for the replies. By then, earlier requests on nc have
-// been handled.
+// asked sends requests on nc and waits for the replies. The replies show that earlier requests
+// on nc have been handled.
 func (g *guarded) asked(nc *nats.Conn, questions ...string) {
 	g.t.Helper()
 	for range 3 {

@@ -43,7 +43,7 @@ type Delivery struct {
 	Subject  string
 	Data     []byte
 	Sequence uint64
-	// Times counts the deliveries of the message, with this one.
+	// Times counts the deliveries of the message, including the present one.
 	Times uint64
 
 	msg   jetstream.Msg

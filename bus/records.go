@@ -78,10 +78,10 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 	return r.put(ctx, e.Key, data, e.Revision, nil)
 }
 
-// Decide writes a record with its decision, if the record is at the entry's revision: one of
-// several concurrent writers succeeds, the others get ErrMoved. The same publish starts the
-// record's retention and cancels its timer. After ErrUnknown the decision may be stored or not,
-// and Decide may be repeated: the decision's id shows which write was stored.
+// Decide writes a record with its decision, if the record is at the entry's revision. One of
+// several concurrent writers succeeds; the others get ErrMoved. The same publish starts the
+// record's retention and cancels its timer. After ErrUnknown, Decide may be repeated: the
+// decision's id shows whether it was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 	data, err := schemas.Encode(e.Record)
 	if err != nil {

@@ -231,12 +231,12 @@ func (b *Bucket) LiveKeys(ctx context.Context, filter string) ([]string, error) 
 }
 
 // Watch returns at once. Until ctx ends, it calls changed, one call at a time, for each key
-// that was written or removed since the store was opened. It skips a write that is replaced
-// before its report. It reports late while the bus is unreachable, and never reports expired
-// keys, so a caller must also read the bucket at intervals.
+// that was written or removed since the store was opened. It skips a write that another write
+// replaces. It reports late while the bus is unreachable, and never reports expired keys, so a
+// caller must also read the bucket at intervals.
 //
-// nats.go makes a new consumer after every failure. The consumer starts at a fixed revision:
-// one that starts at new messages would skip the changes during the failure.
+// nats.go makes a new consumer after every failure. Watch starts the consumer at a fixed
+// revision: a consumer for new messages would skip the changes during the failure.
 func (b *Bucket) Watch(ctx context.Context, changed func(key string, revision uint64)) error {
 	consumer, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: b.stream.CachedInfo().State.LastSeq + 1, HeadersOnly: true,

@@ -280,6 +280,6 @@ type FiredTimer struct {
 	token string
 }
 
-// Of reports whether the timer belongs to the entry. It does not if the entry has joined
+// Of reports whether the timer belongs to the entry. It returns false if the entry has joined
 // another question.
 func (f FiredTimer) Of(e *Entry) bool { return f.token == timerToken(e) && e.Record.Joined == "" }

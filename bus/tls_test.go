@@ -86,8 +86,8 @@ func TestJoiningReplacesNoOtherKey(t *testing.T) {
 	require.Equal(t, "local", agent)
 }
 
-// Of two processes that join with one directory, one stores its invitation and the other gets
-// an error.
+// If two processes join with one directory, one stores its invitation and the other gets an
+// error.
 func TestOneOfTwoJoinsFails(t *testing.T) {
 	t.Parallel()
 	var invitations []bus.Invitation

@@ -19,8 +19,8 @@ const backups = "backups"
 // the file with the data's format, and files that nod makes anew.
 var notData = []string{backups, formatName, "lock", "run.json", "launcher", "logs"}
 
-// backUp copies the data of a directory into a new one under backups and returns its path. That
-// path exists only once the copy is complete.
+// backUp copies the data of a directory into a new directory under backups, and returns the
+// path of the copy. The path exists only once the copy is complete.
 func backUp(dir string, format int) (string, error) {
 	at := filepath.Join(dir, backups)
 	unfinished := filepath.Join(at, ".unfinished")

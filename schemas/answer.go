@@ -13,8 +13,8 @@ type From struct {
 	MessageID string `json:"message_id,omitempty"`
 }
 
-// Answer is a person's answer to a Prompt. It repeats the prompt's digest; the engine refuses
-// it if the request has another one.
+// Answer is a person's answer to a Prompt. It repeats the prompt's digest. The engine refuses
+// an answer whose digest is not that of the request.
 type Answer struct {
 	Type         string          `json:"type"`
 	SessionID    string          `json:"session_id"`
@@ -69,8 +69,8 @@ type Prompt struct {
 	// Detached means that no agent waits for the answer. An allow becomes a standing
 	// answer for the agent's next identical call before the deadline.
 	Detached bool `json:"detached,omitempty"`
-	// Joined is the pending_id of the question that decides this request. It is empty in the
-	// question itself, and people see and answer only the question.
+	// Joined is the pending_id of the question that decides this request; empty if the request
+	// is that question. People see and answer only questions.
 	Joined string `json:"joined,omitempty"`
 	// Waiters is the number of identical calls that have asked this question, with those that
 	// no longer wait. An answer repeats this number. Waiting is the number of calls that still
@@ -95,8 +95,8 @@ type Query struct {
 	SessionID string `json:"session_id,omitempty"`
 	// PendingID is an id, or a unique prefix of at least MinPrefix characters.
 	PendingID string `json:"pending_id,omitempty"`
-	// Recipient limits the page to the requests that this person may see on the calling
-	// connector, or to the grants that this person may revoke there.
+	// Recipient limits the page to the requests that a person may see on the calling connector,
+	// or to the grants that the person may revoke.
 	Recipient string `json:"recipient,omitempty"`
 	// After is the Next of the previous page, or empty for the first page.
 	After string `json:"after,omitempty"`

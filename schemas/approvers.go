@@ -6,8 +6,8 @@ import "slices"
 type Approvers struct {
 	// People is the list of approvers. If it is empty, every answer is refused.
 	People []Approver `json:"people"`
-	// Require may be second_device. It refuses every allow from the machine of the agents,
-	// because an agent may be able to read the keys there.
+	// Require may be second_device, which refuses every allow from the machine of the agents:
+	// an agent may be able to read the keys on that machine.
 	Require Requirement `json:"require,omitempty"`
 }
 
@@ -77,8 +77,7 @@ func (s *Settings) Approver(connector, userID string) (Approver, bool) {
 	return Approver{}, false
 }
 
-// Confirms returns all confirmation rules: those of permissions.confirm, and then one for
-// approvers.require.
+// Confirms returns the rules of permissions.confirm, followed by a rule for approvers.require.
 func (s *Settings) Confirms() []Confirm {
 	all := slices.Clone(s.Permissions.Confirm)
 	if s.Approvers != nil && s.Approvers.Require == RequireSecondDevice {

@@ -22,8 +22,8 @@ type ShownOp string
 const (
 	ShownGet ShownOp = "get"
 	// ShownClaim claims an entry for one attempt to show the version Revision, or the outcome
-	// if Settled is set. The entry in the reply has another worker's claim if that claim is
-	// valid, and no claim if there is nothing to show.
+	// if Settled is set. The reply has another worker's claim if that claim is still valid, and
+	// no claim if there is nothing to show.
 	ShownClaim ShownOp = "claim"
 	// ShownRenew extends an attempt's claim. It does nothing if the attempt has lost its claim.
 	ShownRenew ShownOp = "renew"
@@ -46,7 +46,7 @@ type Shown struct {
 	// lost their claims.
 	Also []string `json:"also,omitempty"`
 	// Revision is the version of the record that the message shows. It is 0 if no message is
-	// sent, or if its buttons are not added yet.
+	// sent, or if the message has no buttons yet.
 	Revision uint64 `json:"revision,omitempty"`
 	Settled  bool   `json:"settled,omitempty"` // the message shows the outcome, and no edit follows
 	Claim    *Claim `json:"claim,omitempty"`

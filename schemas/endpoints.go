@@ -35,8 +35,8 @@ func (c Callers) label() string {
 // Address is the subject of an endpoint, with its callers.
 type Address struct {
 	Verb string // the first token after "nod.v1."
-	// Tokens is the number of tokens after the verb. The first is the caller's name. Of three,
-	// the others are the ids of a session and a request.
+	// Tokens is the number of tokens after the verb: the caller's name and, if Tokens is 3, the
+	// ids of a session and a request.
 	Tokens int
 	// Op is the last token if it is fixed, as in a query, and else empty.
 	Op      string

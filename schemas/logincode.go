@@ -12,9 +12,9 @@ const (
 )
 
 // LoginCode is a request about a code that logs an approver in to the web inbox, or the reply.
-// A carrier requests a code for a person who has written to the carrier. The inbox exchanges
-// the code, once, for that person's web identity. The inbox also signs codes itself; nod marks
-// such a code as used, and every inbox then refuses it.
+// A carrier requests a code for a person who has written to the carrier. The web inbox
+// exchanges the code, once, for that person's web identity. The inbox also signs codes itself;
+// nod marks a used one, and every inbox refuses it.
 type LoginCode struct {
 	Type string      `json:"type"`
 	Op   LoginCodeOp `json:"op,omitempty"`

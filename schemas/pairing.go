@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Pairing finds out a person's identity on a channel: nod shows its owner a code, and the
-// person sends it on the channel. The channel's connector then claims the pairing for the
-// identity that sent the code. A pairing gives no access: for that, the owner adds the identity
-// to the settings.
+// Pairing finds out a person's identity on a channel: nod shows a code to its owner, and the
+// person sends the code on the channel. The channel's connector claims the pairing for the
+// identity that sent the code. A pairing gives no access: nod's owner must add the identity to
+// the settings.
 type Pairing struct {
 	Type string `json:"type"`
 	// Connector is the channel on which the code is expected. A claim's subject names the

@@ -13,9 +13,9 @@ import (
 // parse turns data, which must be a syntactically valid JSON object, into the maps and slices
 // that a schema validates. It refuses input that JSON readers interpret differently: duplicate
 // names, names that differ from a field's only in case (which encoding/json takes for the
-// field), halves of surrogate pairs, and numbers that RFC 8785 would change. Otherwise a person
-// could read another text than the one that is hashed or that the host runs. It also refuses
-// nesting deeper than maxDepth; 0 means no limit.
+// field), halves of surrogate pairs, and numbers that RFC 8785 would change. With such input, a
+// person could read another text than the hashed one, or the host could run another. parse also
+// refuses nesting deeper than maxDepth; 0 means no limit.
 func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
 	tree, f := r.object(schema, 1)
@@ -200,7 +200,7 @@ func escaped(text string) rune {
 }
 
 // fieldsOf returns the properties that a schema names for an object, or nil for a free-form
-// object. A schema that also allows null has the properties under "then".
+// object. If the schema also allows null, its properties are under "then".
 func fieldsOf(schema *jsonschema.Schema) map[string]*jsonschema.Schema {
 	switch {
 	case schema == nil:

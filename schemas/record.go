@@ -156,8 +156,8 @@ func (r *Record) Waits(pendingID string) bool {
 	return !r.Terminal() && w != nil && w.Open()
 }
 
-// Verdict returns the decision about the call with this pending_id. It returns nil without a
-// decision or a waiter, and for a waiter that is split off.
+// Verdict returns the decision about the call with this pending_id. It returns nil if the call
+// is undecided, unknown, or split off from the question.
 func (r *Record) Verdict(pendingID string) *Decision {
 	w := r.Waiter(pendingID)
 	switch {

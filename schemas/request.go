@@ -92,7 +92,7 @@ type Request struct {
 	Project      string `json:"project,omitempty"`
 	SessionLabel string `json:"session_label,omitempty"`
 
-	// HostAsks means that the host also asks its own user, who may answer there first.
+	// HostAsks means that the host also asks its own user, who may answer first.
 	HostAsks bool `json:"host_asks,omitempty"`
 
 	// Contain is ContainPossible if the call may run contained: the host runs changed inputs,
@@ -106,10 +106,10 @@ type Request struct {
 	TimeoutSeconds int       `json:"timeout_seconds,omitempty"`
 	CreatedAt      time.Time `json:"created_at"`
 
-	// Rejoin is set in every message about this request but the first one with a new id.
-	// Revision is the revision in the request's receipt, or 0 without a receipt. If Revision is
-	// set, the engine makes no record for this message. Neither field is stored or part of the
-	// digest.
+	// Rejoin is set in every message about this request except the first one with a new id.
+	// Revision is that of the request's receipt, or 0 without a receipt. If Revision is set,
+	// the engine makes no record for this message. Rejoin and Revision are not stored and not
+	// part of the digest.
 	Rejoin   bool   `json:"rejoin,omitempty"`
 	Revision uint64 `json:"revision,omitempty"`
 }
@@ -205,7 +205,7 @@ type HostResolved struct {
 	// because the program with this name no longer waits for them.
 	AgentName string `json:"agent_name,omitempty"`
 	// PendingID limits the report to one request whose process has ended: the host will never
-	// receive the decision. The engine then ignores the fields above.
+	// receive the decision. The engine ignores the fields above it.
 	PendingID string `json:"pending_id,omitempty"`
 	Reason    string `json:"reason"`
 }
@@ -223,9 +223,9 @@ type Await struct {
 	Requests []Awaited `json:"requests"`
 }
 
-// Awaited is one request in an Await and in its reply. Revision is that of the receipt in an
-// Await, and that of the record in a reply. A reply sets Decision or Error, or neither while
-// the request is pending.
+// Awaited is one request in an Await and in its reply. In an Await, Revision is that of the
+// receipt; in a reply, that of the record. Only a reply sets Decision or Error; it sets none
+// while the request is pending.
 type Awaited struct {
 	SessionID string    `json:"session_id"`
 	PendingID string    `json:"pending_id"`

@@ -50,8 +50,8 @@ type SessionChange struct {
 	Background     *bool `json:"background,omitempty"`
 	// Permissions changes the permissions, and makes the session managed.
 	Permissions *PermissionsChange `json:"permissions,omitempty"`
-	// Unmanaged removes all permissions before Permissions is applied. Without Permissions, the
-	// session is then not managed.
+	// Unmanaged removes all permissions before Permissions is applied. If Permissions is nil,
+	// the session is no longer managed.
 	Unmanaged bool `json:"unmanaged,omitempty"`
 }
 

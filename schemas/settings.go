@@ -43,9 +43,8 @@ type Permissions struct {
 	// Empty means readers.
 	Preset string `json:"preset,omitempty"`
 
-	// HardenGit adds options to git commands that only read and are allowed without a person:
-	// git then runs no programs that the repository's configuration names. The host must accept
-	// a changed input.
+	// HardenGit adds options to allowed git commands that only read, so that git runs no
+	// programs from the repository's configuration. The host must accept a changed input.
 	HardenGit bool `json:"harden_git,omitempty"`
 
 	// Confirm lists the conditions for allowing risky requests.

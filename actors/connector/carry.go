@@ -29,11 +29,12 @@ var errClaimed = errors.New("another worker has claimed it")
 // showAttempt is one attempt to show one prompt, or its outcome.
 //
 // Before it sends a message, the worker claims the prompt's entry in the bucket shown_prompts,
-// and renews the claim until the channel replies. No other worker sends during a claim. If the
-// worker dies while it sends, or never gets the channel's reply, a message may exist that no
-// worker can edit. A later attempt then sends a second message, marked with Repeat. If the
-// channel can edit messages, the first message has no buttons yet, so no live button is lost;
-// see showInSteps.
+// and renews the claim until the channel replies. No other worker sends during a claim.
+//
+// If the worker dies during the call of the channel, a message without a stored handle may
+// exist, which no worker can edit. The next attempt sends a second message, marked with Repeat.
+// On a channel that can edit messages, a message gets its buttons only after its handle is
+// stored, so no such message has live buttons; see showInSteps.
 type showAttempt struct {
 	*Worker
 	prompt schemas.Prompt

@@ -10,7 +10,7 @@ import (
 )
 
 // keepClaim runs call and renews the claim meanwhile. A renewal never revives a claim that has
-// ended; endClaim then reports the loss.
+// ended.
 func (c showAttempt) keepClaim(ctx context.Context, call func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	renewed := make(chan struct{})
@@ -87,9 +87,9 @@ func (c showAttempt) write(ctx context.Context, shown schemas.Shown) (stored sch
 	}
 }
 
-// addMessage adds a message of this worker to an entry that another worker has claimed
-// meanwhile, so that this message shows the outcome too. If the other messages already show the
-// outcome, addMessage changes the message at once.
+// addMessage adds a message of this worker to an entry that another worker has claimed, so that
+// the message shows the outcome too. If the other messages show the outcome already, addMessage
+// changes this one at once.
 func (c showAttempt) addMessage(ctx context.Context, ref string) error {
 	for {
 		now, err := c.desk.shownTo(ctx, &c.prompt)

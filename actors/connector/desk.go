@@ -226,9 +226,9 @@ func (d *Desk) shownTo(ctx context.Context, p *schemas.Prompt) (schemas.Shown, e
 	return d.askShown(ctx, schemas.Shown{Op: schemas.ShownGet, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID})
 }
 
-// claim claims a prompt's entry for one attempt of a worker. The returned entry has this claim
-// or, if that was not possible, another attempt's claim; without any claim there is nothing to
-// show.
+// claim claims a prompt's entry for one attempt of a worker. The returned entry has this claim,
+// or another attempt's claim if that one is still valid. An entry without a claim means that
+// there is nothing to show.
 func (d *Desk) claim(ctx context.Context, p *schemas.Prompt, worker, try string) (schemas.Shown, error) {
 	return d.askShown(ctx, schemas.Shown{
 		Op: schemas.ShownClaim, Recipient: p.Recipient, SessionID: p.SessionID, PendingID: p.PendingID,

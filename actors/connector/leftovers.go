@@ -32,8 +32,8 @@ func (w *Worker) sweepLeftovers(ctx context.Context) {
 	}
 }
 
-// showLeftovers shows the missing outcomes, one page after another. They pass through the
-// recipients' lanes, so that new prompts are shown in between.
+// showLeftovers shows the missing outcomes, one page after another. The outcomes pass through
+// the recipients' lanes, so that new prompts are shown in between.
 func (w *Worker) showLeftovers(ctx context.Context) error {
 	for after := ""; ; {
 		page, err := w.desk.unsettled(ctx, after)

@@ -43,9 +43,9 @@ func (o *Owner) follow(ctx context.Context, revisionName string, revision uint64
 	return o.conn.Follow(ctx, "nod-engine", revisionName, revision, nil)
 }
 
-// Pair opens a pairing on the connector named on, to which a person then sends the code. If
-// code is empty, Pair instead returns the open pairing; its From is nil until the code arrives,
-// and then is the identity that sent it. The error is NOT_FOUND if the pairing has ended.
+// Pair opens a pairing on the connector named on; a person proves an identity by sending the
+// code there. If code is empty, Pair instead returns the open pairing, whose From is the
+// identity that has sent the code, or nil. The error is NOT_FOUND if the pairing has ended.
 func (o *Owner) Pair(ctx context.Context, on, code string) (schemas.Pairing, error) {
 	var p schemas.Pairing
 	err := o.conn.CallInto(ctx, schemas.ManageSubject(o.connector, schemas.ManagePair), schemas.Pairing{Type: schemas.TypePairing, Connector: on, Code: code}, &p)

@@ -144,10 +144,10 @@ func (c showAttempt) revise(ctx context.Context, shown schemas.Shown) error {
 	return c.recordEdit(shown)
 }
 
-// recordEdit stores that an edit has shown this version of a pending request. Without the
-// claim, another worker may have shown the outcome before this edit arrived, and the edit has
-// put the buttons back. recordEdit then shows the newest version, even after the attempt's
-// time, because no other worker knows of the edit.
+// recordEdit stores that an edit has shown this version of a pending request. If the attempt
+// has lost its claim, another worker may have shown the outcome, and the edit has put the
+// buttons back. recordEdit then shows the newest version, even after the attempt's time,
+// because no other worker knows of the edit.
 func (c showAttempt) recordEdit(shown schemas.Shown) error {
 	ctx := c.recording
 	lost, err := c.record(ctx, shown)

@@ -185,8 +185,9 @@ func (v *Viewer) isKnown(key string, revision uint64) bool {
 	return revision != 0 && revision <= v.shown[key].revision
 }
 
-// recordIfNewer records a version as shown and returns true, if it is newer than the last shown
-// one. A decided request is forgotten after an hour; no older version can arrive by then.
+// recordIfNewer returns true, and records the version as shown, if the version is newer than
+// the last shown one. It forgets a decided request after an hour, because no older version can
+// arrive by then.
 func (j viewJob) recordIfNewer() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

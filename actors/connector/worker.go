@@ -36,7 +36,7 @@ type Worker struct {
 	// replies.
 	renewClaimEvery time.Duration
 	// recording is the context for storing the handles of sent messages. It ends when Stop
-	// returns, at the latest carryTimeout after the call of Stop.
+	// returns, or carryTimeout after the call of Stop.
 	recording    context.Context
 	endRecording context.CancelFunc
 	lanes        *actors.Lanes

@@ -20,8 +20,8 @@ type basis struct {
 }
 
 // basisOf collects permissions until enough returns true: the session's own permissions, then
-// one standing answer after another, each with the answers that it was shared from. If all of
-// them do not suffice, it returns all.
+// one standing answer after another, each with the answers that it was shared from. It returns
+// all permissions if enough never returns true.
 func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
 	b := basis{session: h.session.SessionID}
 	if h.managed() {

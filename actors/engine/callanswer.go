@@ -186,8 +186,8 @@ func (e *holdings) endDenial(ctx context.Context, g *schemas.StandingAnswer) err
 	return err
 }
 
-// readCallAnswer reads the standing answer about one call from the store. It returns nil if no
-// answer is stored, or if the request has a record: its record then decides it.
+// readCallAnswer reads the standing answer about one call from the store. It returns nil if
+// none is stored, or if the request has a record, because the record decides the request.
 func (e *holdings) readCallAnswer(ctx context.Context, s *askState) (*standingEntry, error) {
 	if len(s.held.own.byID) == 0 {
 		return nil, nil

@@ -39,8 +39,8 @@ func (e *recordLife) change(ctx context.Context, entry bus.Entry, edit func(next
 	}
 }
 
-// update applies edit to a record. It does nothing if the record is decided or edit returns
-// false. edit may be called more than once.
+// update changes an undecided record by edit, which may be called more than once. It does
+// nothing if the record is decided or edit returns false.
 func (e *recordLife) update(ctx context.Context, entry bus.Entry, edit func(*schemas.Record) bool) (bus.Entry, error) {
 	entry, _, err := e.change(ctx, entry, func(next *bus.Entry) (write, error) {
 		if next.Record.Terminal() || !edit(&next.Record) {

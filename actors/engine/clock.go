@@ -17,9 +17,9 @@ const (
 	// clockMargin is the time before a deadline from which the broker's clock must be read
 	// again.
 	clockMargin = time.Second
-	// clockStep is the permitted difference between the elapsed times of the wall clock and of
-	// the monotonic clock. A larger one means that the wall clock was set or the machine slept.
-	// The last reading of the broker's clock then no longer decides about deadlines.
+	// clockStep is the largest difference between the elapsed times of the wall clock and of
+	// the monotonic clock. A larger difference means that the wall clock was set or the machine
+	// slept, and the broker's clock must be read again.
 	clockStep = 500 * time.Millisecond
 	// The possible error of a reading of the broker's clock grows by its age divided by
 	// clockDrift. Quartz clocks are more precise.

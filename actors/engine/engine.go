@@ -44,9 +44,9 @@ type Options struct {
 	// Lease is how long a client or a worker counts as present after its last renewal; 0 means
 	// 30 s. The broker ends the lease, even without a running engine.
 	Lease time.Duration
-	// AckWait is how long a queue waits for a sign of life from an engine or worker that
-	// handles a message. The queue then delivers the message again, perhaps elsewhere. 0 means
-	// 10 s. All engines share the queues, so they must have the same value.
+	// AckWait is how long a queue waits for a sign of life from the engine or worker that
+	// handles a message. After that time the queue delivers the message again. 0 means 10 s.
+	// All engines share the queues, so they must have the same value.
 	AckWait time.Duration
 	// Wall is this machine's clock; nil means time.Now. The engine compares it with the
 	// monotonic clock, to notice that the clock was set or that the machine slept. Tests set

@@ -28,9 +28,9 @@ func (e *base) loadLock(ctx context.Context, key string, _ *reading[*schemas.Loc
 	return &lock, revision, err
 }
 
-// requireSession returns a session for an agent's request. A new session then belongs to this
-// agent; a session without a user gets the given user. The error is NOT_FOUND if the session
-// belongs to another agent.
+// requireSession returns a session for an agent's request. It gives a session without an owner
+// to this agent, and a session without a user to the given user. The error is NOT_FOUND if the
+// session belongs to another agent.
 func (e *holdings) requireSession(ctx context.Context, agent, session, user string) (schemas.Session, error) {
 	known, ok := e.sessionCache.current(sessionKey(session))
 	s := known.value

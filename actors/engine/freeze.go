@@ -34,8 +34,8 @@ func (b *freezeState) now() *freezeSnapshot {
 	return &freezeSnapshot{r.value, r.began}
 }
 
-// enter returns the freezes for the check of a request. The caller must call leave after its
-// reply to the request: from then on, no allow under these freezes is sent.
+// enter returns the freezes for the check of a request. The caller calls leave after its reply
+// to the request, because from then on no allow under these freezes can be sent.
 func (b *freezeState) enter() (now *freezeSnapshot, leave func()) {
 	b.checks.Lock()
 	defer b.checks.Unlock()
@@ -80,7 +80,7 @@ func (e *base) readFrozen(ctx context.Context) error {
 }
 
 // obeyWithin is how long the reply to a freeze waits until all engines obey the freeze. It is
-// shorter than the caller's timeout. The reply names the engines that do not obey by then.
+// shorter than the caller's timeout. The reply names the engines that do not obey in time.
 const obeyWithin = 2 * time.Second
 
 // freeze stores a freeze for an approver and denies the pending requests that it covers. It

@@ -17,13 +17,13 @@ const (
 	countWithin = 5 * time.Second
 )
 
-// openCounts caches the number of pending questions of each session that has many. Without it,
-// the server would list these questions for every new request. A cached count includes
+// openCounts caches the number of pending questions of each session that has many. Without the
+// cache, the server would list these questions for every new request. A cached count includes
 // questions of this engine at once, and other changes after at most countedFor.
 //
 // A count is cached only if it is far above the number of questions that phones and chats show
-// at a time, so an old count never shows a question too early. It may hold a question back for
-// too long, until the engine calls shrank.
+// at a time, so an old count never shows a question too early. An old count may delay a
+// question until the engine calls shrank.
 type openCounts struct {
 	// count reads the number of a session's pending questions from the server.
 	count func(ctx context.Context, session string) (int, error)

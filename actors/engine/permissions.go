@@ -39,8 +39,7 @@ func answersIn(entries []*standingEntry) []schemas.StandingAnswer {
 }
 
 // resolver returns the policy.Resolver, which follows symbolic links, for the machine of a
-// request. For another machine than this one the Resolver fails, because this engine cannot
-// read links there.
+// request. It fails for another machine, because this engine cannot read links there.
 func (e *intake) resolver(host string) policy.Resolver {
 	if host != "" && host == e.Host {
 		return policy.OnDisk
@@ -129,7 +128,7 @@ func (e *intake) checkCallPermissions(s *askState) result {
 }
 
 // checkGrants allows a tool call, instead of asking a person, if standing answers or the
-// session's permissions cover it. Deny and ask rules outrank both.
+// session's permissions cover it. Deny and ask rules outrank them.
 func (e *intake) checkGrants(_ context.Context, s *askState) (result, error) {
 	if s.request.Kind != schemas.KindToolCall || s.rules.policy == nil || s.permissions.asks {
 		return result{}, nil

@@ -12,9 +12,9 @@ import (
 )
 
 // Phones and chats show a limited number of a session's questions at a time, and the next one
-// when a question ends. A timer is the fallback: it checks the turn of a waiting question after
-// releaseFirst, then whenever its waiting time has about doubled, and at least about every
-// releaseLast.
+// when a question ends. As a fallback, a timer checks whether a waiting question has its turn:
+// first after releaseFirst, then whenever the waiting time has about doubled, at least about
+// every releaseLast.
 const (
 	releaseFirst = time.Minute
 	releaseLast  = 10 * time.Minute

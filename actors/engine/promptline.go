@@ -61,9 +61,9 @@ type linePlace struct {
 	shown bool // phones and chats showed the question when its record was last read
 }
 
-// leave removes a question from the line, and shows the questions that move up to the first
-// limit places. If another goroutine processes the line, that goroutine does both. After an
-// error the timers of the waiting questions show them.
+// leave removes a question from the line, and shows the next questions, up to limit at a time.
+// If another goroutine is processing the line, that goroutine does the work. After an error,
+// the timers of the waiting questions show them.
 func (l *promptLine) leave(ctx context.Context, e *effects, key string, held bool, limit int) error {
 	if !l.begin(key, held) {
 		return nil
@@ -94,8 +94,8 @@ func (l *promptLine) showFirst(ctx context.Context, e *effects, limit int) error
 	return l.advance(ctx, e, limit)
 }
 
-// begin stores that a question has left the line. It reports whether the caller must process
-// the line; otherwise another goroutine does.
+// begin records that a question has left the line. It returns true if the caller must process
+// the line, and false if another goroutine does.
 func (l *promptLine) begin(key string, held bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,8 +204,8 @@ func (l *promptLine) drop() (stale bool) {
 	return shown > 0
 }
 
-// list replaces the line by the session's pending questions. It reads no record of a question
-// that is waiting according to the cache.
+// list replaces the line by the session's pending questions. It skips the records of questions
+// that the cache lists as waiting.
 func (l *promptLine) list(ctx context.Context, e *effects) error {
 	keys, err := e.store.Records.Pending(ctx, l.session)
 	if err != nil {

@@ -126,8 +126,8 @@ func (e *admin) applySettings(ctx context.Context, data []byte, actor string) (u
 	if err := e.readSettings(ctx); err != nil {
 		return 0, err
 	}
-	// A request's entry in the log has an id that begins with a session's id. That contains no
-	// colon, so the two ids differ.
+	// This id has a colon. The ids of requests' entries begin with a session's id, which has no
+	// colon, so no ids are equal.
 	_, _, err = e.store.Log.Append(ctx, fmt.Sprintf("settings:%d", revision), schemas.LogEntry{
 		Type: schemas.TypeLogEntry, At: e.clock.now(), Kind: schemas.LogSettings, Actor: actor, SettingsRevision: revision,
 	})

@@ -123,9 +123,10 @@ func (e *holdings) verifyShared(ctx context.Context, g *schemas.StandingAnswer) 
 	return schemas.Errorf(schemas.CodeForbidden, notHeldMessage)
 }
 
-// withLiveSources returns the answers in perms that are in force, with all answers that they
-// were shared from in force too. sources lists these answers by grant_id. An ended source thus
-// ends the answers shared from it at once. A source that is no longer stored counts as ended.
+// withLiveSources returns the answers in perms that are in force and whose sources, the answers
+// that they were shared from, are in force too. The result sources lists these by grant_id. An
+// ended source thus ends the answers shared from it at once. A source that is no longer stored
+// counts as ended.
 func (e *holdings) withLiveSources(ctx context.Context, perms []*standingEntry) (held []*standingEntry, sources map[string][]*standingEntry, err error) {
 	now := e.clock.now()
 	live := map[string]*standingEntry{}

@@ -152,8 +152,8 @@ func (s *standingCache) stored(owner, id string, entry *standingEntry, revision 
 	}
 }
 
-// current returns the cached answers, the ids of outdated answers, and whether the other
-// answers need no comparison with the store.
+// current returns the cached answers, the ids of the outdated ones, and whether the others may
+// be used without a comparison with the store.
 func (s *standingCache) current(o *ownerAnswers) (now *answers, stale []string, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

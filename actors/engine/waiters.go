@@ -67,7 +67,7 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 }
 
 // endSome gives the decision d to each waiter that the function about accepts. The other
-// waiters stay; without another open waiter the question ends. The pending_id in d must be that
+// waiters stay. The question ends if no open waiter is left. The pending_id in d must be that
 // of the request that opened the question.
 func (e *recordLife) endSome(ctx context.Context, entry bus.Entry, d *schemas.Decision, about func(*schemas.Waiter) bool) (bus.Entry, error) {
 	last := false

@@ -96,8 +96,8 @@ func (c *Containment) Needs() []Permission {
 	return perms
 }
 
-// RunInput returns a shell tool's input with another command. That command asks the engine for
-// the decision with this key, and then runs the original line contained. It returns false if the
+// RunInput returns a shell tool's input with a command line that asks the engine for the
+// decision with this key, and then runs the original line contained. It returns false if the
 // input has no single text field for the command.
 func (c *Containment) RunInput(input json.RawMessage, key string) (json.RawMessage, bool) {
 	in, err := tools.ReadInput(input)

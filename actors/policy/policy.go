@@ -110,9 +110,8 @@ type Policy struct {
 	answers   []*Answers       // lists of remembered rules, in the order of their addition
 }
 
-// New compiles permissions and further layers of rules. The error contains a rule that cannot
-// be parsed. New does not skip such a rule, because calls that it forbids would then be
-// allowed.
+// New compiles permissions and further layers of rules. It fails if it cannot parse a rule, and
+// the error contains the rule: without that rule, calls that it forbids would be allowed.
 func New(p schemas.Permissions, layers ...schemas.PolicyLayer) (*Policy, error) {
 	pol := &Policy{shell: shell.Reader{Secrets: secrets.Compile()}}
 	var err error

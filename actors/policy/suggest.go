@@ -30,8 +30,8 @@ func (p *Policy) Propose(c Call) []schemas.RememberedRule {
 	return out
 }
 
-// Remember returns the ways to allow, from now on, a call about which nod asks: first exactly
-// this call, then similar calls too, if nod can limit the effect. Each way contains all rules
+// Remember returns the ways to allow a call about which nod asks, from now on: first only this
+// call, and then similar calls too, if nod can limit the effect. Each way contains all rules
 // that the call needs. Remember returns nil if nod cannot tell what a rule would allow.
 func (p *Policy) Remember(c Call) []schemas.Reach {
 	if p.Check(c).Effect != Ask {
@@ -204,8 +204,8 @@ func chooseRules(parts [][][]string, open []map[string]bool, byKey map[string]sc
 				}
 			}
 		}
-		// Of several rules that spare the same number of prompts, the one with the most words
-		// is the narrowest.
+		// If several rules spare the same number of prompts, the rule with the most words is
+		// chosen as the narrowest.
 		best := slices.SortedFunc(maps.Keys(spares), func(a, b string) int {
 			return cmp.Or(spares[b]-spares[a], len(byKey[b].Argv)-len(byKey[a].Argv), cmp.Compare(a, b))
 		})

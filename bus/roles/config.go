@@ -15,9 +15,9 @@ const MaxPayload = 1 << 20
 // else passes between accounts. A reply through an import is delivered in the importing
 // account, so no reply subject can direct the server's reply to a subject of STORE.
 //
-// In an account without JetStream, the server itself answers $JS.API requests with an error,
-// before an import can answer. Mappings to other subjects avoid this. The server applies
-// mappings before it checks rights, so rights name the mapped subjects.
+// In an account without JetStream, the server answers $JS.API requests with an error before an
+// import can answer. Mappings to other subjects avoid this. The server applies mappings before
+// it checks rights, so rights name the mapped subjects.
 const (
 	storeFields = `    jetstream: enabled
     exports: [

@@ -22,7 +22,7 @@ type carrier struct {
 }
 
 // Prompt writes a prompt and, for each choice, the line to type. The line contains the digest
-// and the number of waiters in the prompt, because an answer must repeat both.
+// and the number of waiters in the prompt, because an answer must contain them.
 func (c *carrier) Prompt(_ context.Context, p schemas.Prompt) (people.Ref, error) {
 	text := people.Text(&p, time.Now(), 0)
 	if p.Repeat {

@@ -2,7 +2,7 @@
 //
 // Linux refuses to run a file that any process has open for writing ("text file busy"). If a
 // parallel test forks while a program is being written, the child inherits the open file until
-// it calls exec. Tests therefore write programs with this package, and not with os.WriteFile.
+// it calls exec. Tests must not write programs with os.WriteFile for this reason.
 package testprogram
 
 import (

@@ -68,8 +68,9 @@ func TestALaterRuleDecidesAPendingRequestInItsRecord(t *testing.T) {
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
 }
 
-// The first copy of a request may arrive after the second one. The second one therefore claims
-// the request's id in the log, so that an automatic decision of the first copy does not count.
+// The first copy of a request may arrive after a repeated one. The repeated one therefore
+// claims the request's id in the log, so that an automatic decision of the first copy does not
+// count.
 func TestAskingAgainClaimsTheIDAgainstAnAutomaticDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

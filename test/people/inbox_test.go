@@ -26,8 +26,8 @@ func presses(p *rig.Pane, key, text string) {
 	pressesAgain(p, 3*time.Second, key, text)
 }
 
-// pressesOnce is presses for a key whose second press has another effect. It waits rig.Patience
-// before a second press, because by then the inbox must have ignored the first one.
+// pressesOnce is presses for a key whose second press has another effect. It presses again only
+// after rig.Patience without the text, when the inbox must have ignored the first press.
 func pressesOnce(p *rig.Pane, key, text string) {
 	p.T.Helper()
 	pressesAgain(p, rig.Patience, key, text)

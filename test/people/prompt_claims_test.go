@@ -44,14 +44,14 @@ func (c *chat) call(id string) (returns func()) {
 	}
 }
 
-// on returns a carrier by which one worker uses the chat. It calls before and after around each
-// send.
+// on returns a carrier by which one worker uses the chat. The functions before and after are
+// called around each send.
 func (c *chat) on(before, after func(schemas.Prompt)) people.Carrier {
 	return &line{chat: c, before: before, after: after}
 }
 
-// line is a carrier by which one worker uses the chat. It calls revise and revised before and
-// after each change of a pending question.
+// line is a carrier by which one worker uses the chat. The functions revise and revised are
+// called around each change of a pending question.
 type line struct {
 	*chat
 	before, after, revise, revised func(schemas.Prompt)

@@ -49,8 +49,8 @@ type Command struct {
 	Lists     bool   // the command prints only names, so a pattern in its words reads only the directory before the first wildcard
 	NamesOnly bool   // the command prints no content of files
 	script    string // the flag whose value is the script or search pattern; without the flag it is the first operand
-	// check finds flags and operands that the other fields allow and that may still read, write
-	// or run more than is harmless. It returns the reason to refuse them, or "".
+	// check finds harmful flags and operands that the other fields of the entry allow. It
+	// returns the reason to refuse them, or "".
 	check   func(s Secrets, a *Args) string
 	Special bool   // the words need a grammar of their own, in package shell, because a list of flags cannot tell which are harmless
 	follows string // the flags with which the command follows the symbolic links that it finds

@@ -40,7 +40,7 @@ var otherNames = map[string]string{
 
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true}
 
-// interprets checks an interpreter. It accepts a file of the project. Code in the command line
+// interprets checks an interpreter. It may run a file of the project. Code in the command line
 // must not delete, overwrite or start programs.
 func (c *command) interprets() {
 	in := interpreters[c.name]
@@ -109,7 +109,8 @@ func (c *command) laterCode(in *interpreter, i int) {
 	}
 }
 
-// code returns the code in a flag. It is unknown if its Term is.
+// code returns the code in a flag, with an unknown Term if the code is not known, and whether
+// the flag takes code.
 func (in *interpreter) code(flag string, rest []shell.Term) (shell.Term, bool) {
 	next := shell.Term{}
 	if len(rest) > 0 {

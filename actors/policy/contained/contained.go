@@ -257,8 +257,8 @@ func (c *command) judgeWords() {
 	}
 }
 
-// hiddenDanger reads a word as a command line, because a program may run it as one. It refuses
-// a word with a dangerous command.
+// hiddenDanger refuses a word that is a dangerous command line, because a program may run the
+// word.
 func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	in := s.Inner(text, st.Dirs)
 	if in.Why != "" {

@@ -1,6 +1,6 @@
-// Package shell analyses command lines: which of their commands are harmless, which files they
-// may read, and which facts rules and people need about the others. About a line or command
-// that is not known to be harmless, nod asks a person, unless a rule decides.
+// Package shell analyses command lines: the harmless commands in them, the files that they may
+// read, and the facts about all other commands that rules and people need. nod asks about a
+// line or command that is not known to be harmless, unless a rule decides.
 package shell
 
 import (

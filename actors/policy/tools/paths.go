@@ -54,10 +54,10 @@ func (in Input) hasAny(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return in[k] != nil })
 }
 
-// globPaths returns the directories in which a search for pattern begins. If the part of
-// pattern before its first wildcard is absolute, the result is dirs and this part; else it is
-// each of dirs joined with this part. (Below such a directory, a wildcard may go through a
-// symbolic link: the search may then reveal names of files elsewhere, but not their content.)
+// globPaths returns the directories in which a search for pattern begins: each of dirs joined
+// with the part of pattern before its first wildcard. If that part is absolute, the result is
+// dirs and this part. (Below such a directory, a wildcard may go through a symbolic link. The
+// search may then reveal names of files elsewhere, but not their content.)
 func globPaths(dirs []string, pattern string) ([]string, error) {
 	dirs = slices.Clone(dirs)
 	fixed := pattern[:strings.IndexAny(pattern+"*", `*?[{\`)]

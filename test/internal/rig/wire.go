@@ -57,8 +57,8 @@ func (e *Env) Wire() *Wire {
 	return w
 }
 
-// carry copies bytes from one connection to the other until one of them closes. It calls before
-// ahead of each write; before may wait, or change the bytes.
+// carry copies bytes from one connection to the other until one of them closes. It calls the
+// function before ahead of each write; the function may wait or change the bytes.
 func carry(from, to net.Conn, before func([]byte)) {
 	defer from.Close()
 	defer to.Close()

@@ -289,8 +289,8 @@ func (dec *decoder) quoted(d *syntax.DblQuoted) string {
 }
 
 // harmlessBang reports whether a ! in double quotes is literal in an interactive shell too. Zsh
-// removes the quote after !. Without a later quote in the line this is harmless: the line is
-// then incomplete and does not run.
+// removes the quote after !. This is harmless if the line has no later quote, because the line
+// is then incomplete and does not run.
 func (dec *decoder) harmlessBang(next byte, end bool, quoteEnd int) bool {
 	if end {
 		return quoteEnd <= len(dec.src) && !strings.ContainsAny(dec.src[quoteEnd:], `"'`+"`")
