@@ -36,8 +36,8 @@ func (l *dirLock) release() error {
 	return nil
 }
 
-// unwritable returns an error that names the directory and the reason, without the operation
-// and file that failed: these would not help the user.
+// unwritable returns an error that names the directory and the reason. It leaves out the
+// operation and the file that failed, which would not help the user.
 func unwritable(dir string, err error) error {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		err = path.Err

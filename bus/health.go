@@ -70,8 +70,8 @@ func (h *health) unserved(a attempt, now time.Time) (leave bool) {
 	return true
 }
 
-// attempt is one try on a connection: its start, and the number of reconnects so far, which
-// tells the server's changes.
+// attempt is one try on a connection: its start, and the number of reconnects before it. A
+// later reconnect means that the try's server is no longer in use.
 type attempt struct {
 	began  time.Time
 	server uint64

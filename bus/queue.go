@@ -23,7 +23,8 @@ const (
 )
 
 // Queue is a durable consumer that several engines or workers share. Each message goes to one
-// process, and to another one if it is not acknowledged in time.
+// process. If that process does not acknowledge it in time, the message goes to another
+// process.
 type Queue struct {
 	conn     *Conn
 	consumer jetstream.Consumer

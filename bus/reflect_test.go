@@ -56,8 +56,8 @@ func deliverTo(t *testing.T, nc *nats.Conn, target string) {
 		`"config":{"name":"x","deliver_subject":%q,"deliver_policy":"all","ack_policy":"none"}}`, target)))
 }
 
-// reflectionsOfAWorker returns requests that a worker may send to the server, with reply
-// subjects that the server's replies must not reach.
+// reflectionsOfAWorker returns requests that a worker may send to the server. Their reply
+// subjects are ones to which the server must not send its replies.
 func reflectionsOfAWorker() []reflection {
 	stored := []string{theRecord, theTimer, theSettings, theLog}
 	return []reflection{
@@ -123,8 +123,8 @@ func TestRepliesOfTheServerCannotWriteToTheStores(t *testing.T) {
 	}
 }
 
-// serveEngine replies to every request with an answer message, which a real engine never does.
-// If the reply reached an answer subject, an engine would accept it.
+// serveEngine replies to every request with an answer message. A real engine never does. If the
+// reply reached an answer subject, an engine would accept it.
 func (g *guarded) serveEngine() *nats.Conn {
 	g.t.Helper()
 	nc := g.as(asEngine)

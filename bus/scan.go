@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// barrierSubject is the subject of the message that a scan writes first, its barrier: every
-	// message that the scan must read precedes the barrier. It differs from every record's
-	// subject, because a record's key has two tokens.
+	// barrierSubject is the subject of a scan's barrier: a message that the scan writes first.
+	// Every message that the scan must read precedes the barrier. A record's key has two
+	// tokens, so no record has this subject.
 	barrierSubject = recordPrefix + "barrier"
 
 	scanBatch = 512

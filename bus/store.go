@@ -95,8 +95,8 @@ func openStore(ctx context.Context, c *Conn, replicas int, create createStream, 
 	return s, nil
 }
 
-// stream opens a stream, and calls create if it is missing. Until ctx ends, it waits for
-// another engine that is making the stream, or for the election of a leader.
+// stream opens a stream, and calls create if the stream is missing. Until ctx ends, it waits
+// for another engine that is making the stream, or for the election of a leader.
 func (c *Conn) stream(ctx context.Context, config jetstream.StreamConfig, create createStream) (jetstream.Stream, error) {
 	for try := 0; ; try++ {
 		hop, cancel := context.WithTimeout(ctx, hopTimeout)

@@ -80,9 +80,9 @@ type LockHolder struct {
 	At        time.Time
 }
 
-// Holder returns the request that holds the lock of the calls that are identical to the
-// entry's. That request may be decided, because a fired timer is kept for a while, or its
-// record may not be stored yet.
+// Holder returns the request that holds the lock for calls identical to the entry's. The
+// request may be decided already, because a fired timer is kept for a while. Its record may
+// also not be stored yet.
 func (r *Records) Holder(ctx context.Context, e *Entry) (LockHolder, error) {
 	val, err := r.last(ctx, lockFilter+timerToken(e))
 	if err != nil && !errors.Is(err, ErrNotFound) {

@@ -26,8 +26,8 @@ func steps() []step { return nil }
 // formatName is the file with a data directory's format.
 const formatName = "format.json"
 
-// format is the content of format.json. A directory without the file is new, or its data has
-// format 1 and was written before nod had this file.
+// format is the content of format.json. A directory without this file is new, or has data of
+// format 1 from before nod wrote the file.
 type format struct {
 	Format int    `json:"format"`
 	Nod    string `json:"nod"` // the version of nod that wrote the file

@@ -108,8 +108,9 @@ type StandingAnswer struct {
 	Permissions []string         `json:"permissions,omitempty"`
 	// Call is the one exact call of an answer without rules and permissions; else nil.
 	Call *ExactCall `json:"call,omitempty"`
-	// Limited means that each request in For, a detached request's pending_id, may use the answer
-	// once. Uses is the number of uses that are left, UsedBy lists the past ones.
+	// Limited means that each request in For may use the answer once. For has the pending_ids
+	// of detached requests. Uses is the number of uses that are left; UsedBy lists the past
+	// ones.
 	Limited bool     `json:"limited,omitempty"`
 	Uses    int      `json:"uses,omitempty"`
 	For     []string `json:"for,omitempty"`

@@ -70,8 +70,8 @@ type Record struct {
 	// only one of them at a time becomes the question that people see. If it is empty, the
 	// pending_id is the timer's token.
 	Question string `json:"question,omitempty"`
-	// Waiters are the calls that wait for this record's decision, the record's own request
-	// first. Calls are added and never removed.
+	// Waiters are the calls that wait for this record's decision, beginning with the record's
+	// own request. nod adds calls and never removes one.
 	Waiters []Waiter `json:"waiters,omitempty"`
 	// Joined is the pending_id of the question whose Waiters include this request; the decision
 	// is stored in that question's record first. Joined is empty in a question.

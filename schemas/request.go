@@ -192,8 +192,8 @@ type HostResolved struct {
 	TaskID       string `json:"task_id,omitempty"`
 	WholeSession bool   `json:"whole_session,omitempty"`
 	// ToolName limits the report to the requests for one tool. With ActionDetails, the report
-	// is only about the oldest request for this call; its working directory may differ from the
-	// request's.
+	// is only about the oldest request for this call. The call's working directory may differ
+	// from the request's.
 	ToolName      string          `json:"tool_name,omitempty"`
 	ActionDetails json.RawMessage `json:"action_details,omitempty"`
 	// RanMillis is how long the call of ActionDetails ran, in milliseconds; nil if the host

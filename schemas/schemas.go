@@ -39,8 +39,8 @@ const (
 const idPattern = `^[A-Za-z0-9_-]{1,128}$`
 
 // ValidID reports whether s is valid as the id of a session, a request, an agent, a connector
-// or a recipient. A valid id is one token of a subject or a key. It is a loop and no regexp,
-// because every message is checked several times on every hop.
+// or a recipient. A valid id is one token of a subject or a key. The check is a loop and no
+// regexp, because every message is checked several times on every hop.
 func ValidID(s string) bool {
 	if len(s) < 1 || len(s) > 128 {
 		return false

@@ -121,7 +121,7 @@ func ManageSubject(connector, op string) string { return subject("manage", conne
 // LogSubject carries log entries.
 func LogSubject(session string) string { return subject("log", session) }
 
-// TimerSubject stores the timer of a record until it fires on DueSubject.
+// TimerSubject is the subject of a record's armed timer. The fired timer is on DueSubject.
 func TimerSubject(key string) string { return subject("timer", key) }
 
 // DueSubject carries the fired timer of a record.

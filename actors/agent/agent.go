@@ -93,8 +93,8 @@ func (s *Session) onNotice(m bus.Message) {
 	s.actor.Send(noticeReceived{n})
 }
 
-// Ask sends a request in this session and waits for its one decision; bus.Asker.Ask lists the
-// errors. If ctx ends first, Ask withdraws the request and returns the error of ctx.
+// Ask sends a request in this session and waits for its one decision. Errors of nod are
+// *schemas.Error. If ctx ends first, Ask withdraws the request and returns the error of ctx.
 func (s *Session) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	r.SessionID = s.id
 	r.Rejoin = r.Rejoin || r.PendingID != "" // a caller that chose the pending_id may have sent this request before

@@ -19,9 +19,9 @@ type basis struct {
 	answers  []*standingEntry
 }
 
-// basisOf collects permissions until enough returns true: the session's own permissions, then
-// one standing answer after another, each with the answers that it was shared from. It returns
-// all permissions if enough never returns true.
+// basisOf collects permissions until the function enough returns true: the session's own
+// permissions, then one standing answer after another, each with the answers that it was shared
+// from. If enough never returns true, it returns all permissions.
 func (h *entitlements) basisOf(enough func(schemas.SessionPermissions) bool) basis {
 	b := basis{session: h.session.SessionID}
 	if h.managed() {

@@ -141,9 +141,9 @@ func withinSize(reaches []schemas.Reach) []schemas.Reach {
 	return reaches
 }
 
-// firstEvent returns the first event of a request. The event is at notify, when phones and
-// chats show the request, if the request is routed to a phone or chat, an approver holds the
-// input lock, and the deadline is later. Otherwise the event is the deadline.
+// firstEvent returns the first event of a request. If an approver holds the input lock and the
+// request is routed to a phone or chat, phones and chats show it at the time notify, which is
+// the event. Otherwise, or if the deadline is earlier, the event is the deadline.
 func firstEvent(rec *schemas.Record, notify time.Time) schemas.Event {
 	present := rec.Tier == schemas.TierConnected || rec.Tier == schemas.TierVoice
 	if goesToCarriers(rec) && present && notify.Before(rec.Deadline) {

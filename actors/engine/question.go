@@ -246,8 +246,8 @@ func (e *recordLife) keepTimer(ctx context.Context, entry *bus.Entry) error {
 	return e.store.Records.Arm(ctx, &first)
 }
 
-// withEarliestEvent returns an entry whose NextEvent is the event to arm its timer for: the
-// first deadline of a waiter, if that is earlier than its next event.
+// withEarliestEvent returns an entry whose NextEvent is its next event or, if that is earlier,
+// the first deadline of a waiter. The entry's timer is armed for this event.
 func withEarliestEvent(entry bus.Entry) bus.Entry {
 	if first := deadlineOf(&entry.Record); first.At.Before(entry.Record.NextEvent.At) {
 		entry.Record.NextEvent = &first

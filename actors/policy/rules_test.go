@@ -152,8 +152,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// A host may report the same project for all calls of a session. The deny and ask rules of the
-// directory in which a call runs still apply to the call.
+// A host may report the same project for all calls of a session. If a call runs in another
+// directory, the deny and ask rules of that directory apply too.
 func TestLayersOfTheCallsDirectory(t *testing.T) {
 	for _, level := range []string{policy.PresetDesign, policy.PresetReaders} {
 		p := pol(t, schemas.Permissions{Preset: level, Allow: []string{"Write", "Bash(make:*)"}},

@@ -49,7 +49,7 @@ func (p *Policy) callLine(c *Call) (line *shell.Line, why string) {
 }
 
 // commandAt returns the command line of a shell call, and sets loc to the directory in which
-// the tool runs it. why names an unknown part of the call, or is "".
+// the tool runs it. The result why names an unknown part of the call, or is "".
 func (p *Policy) commandAt(in tools.Input, loc *pathname.Location) (src, why string) {
 	src, dir, why := in.Command()
 	switch all := pathname.Locate(dir, "", "").Dirs; {

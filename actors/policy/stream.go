@@ -32,8 +32,8 @@ type streamCall struct {
 	Verdict   Effect          `json:"verdict"` // in a test case, the expected verdict
 }
 
-// fill returns the call in a line. base has the fields that the line leaves out. If the line
-// names another directory, locate finds its project.
+// fill returns the call in a line. The parameter base has the fields that the line leaves out.
+// If the line names another directory, the function locate finds its project.
 func (a *streamCall) fill(base Call, locate func(*Call)) Call {
 	base.ToolName, base.Input = a.ToolName, a.ToolInput
 	if a.Cwd != "" {

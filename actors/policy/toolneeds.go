@@ -82,9 +82,11 @@ func ToolNeeds(needs map[string]Access, name string, details json.RawMessage) ([
 
 // Covered returns remembered rules for Policy.With, which allow this tool on the files of
 // perms. perms comes from ToolNeeds, and the permission set must include it. Deny and ask rules
-// outrank remembered rules. A file that decides which programs run, such as .git or agents'
-// settings, is covered only if one of the set's directories is this file or its hidden
-// directory. Covered returns nil if a file is not covered.
+// outrank these rules.
+//
+// Some files decide which programs run, such as .git or agents' settings. Covered returns nil
+// for such a file, unless a directory of the permission set is the file or its hidden
+// directory.
 func Covered(name string, set *schemas.SessionPermissions, perms []Permission, resolve Resolver) []schemas.RememberedRule {
 	writes := tools.Named(name).Kind == tools.Edit
 	var rules []schemas.RememberedRule

@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A connector gets no reply to its answer, and repeats the answer after a freeze. The reply is
-// the decision that the answer made, and no refusal.
+// A connector gets no reply to its answer, and repeats the answer after a freeze. The second
+// reply is the decision that the answer made, and no refusal.
 func TestARepeatedAnswerIsNotRefusedByAFreeze(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

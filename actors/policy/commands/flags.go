@@ -201,7 +201,7 @@ func (a *Args) Paths() []word.Word {
 }
 
 // scripts returns the patterns or scripts among the command's words. It includes an operand
-// before the flag -e, because some systems' tools take that for the script.
+// before the flag -e, because the tools of some systems take that operand for the script.
 func (a *Args) scripts() []string {
 	var out []string
 	early := true

@@ -15,7 +15,7 @@ import (
 )
 
 // harmful lists, for each command, words with which it writes, runs a program, reads other
-// files, reveals more or waits. Most begin with a flag, and then have the words that the flag
+// files, reveals more or waits. Most begin with a flag, followed by the words that the flag
 // needs.
 var harmful = map[string][]string{
 	"sort":     {"-o x", "--output=x", "--compress-program=x", "--files0-from=x", "-T x", "--temporary-directory=x"},

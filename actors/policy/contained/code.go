@@ -256,9 +256,9 @@ func dangerous(code string) bool {
 
 var standardOutput = regexp.MustCompile(`\b(?:sys|process)\.std(?:out|err)\.write`)
 
-// dangerousCode matches dangerous code in Python, JavaScript, Ruby, Perl, PHP and Lua. To hide
-// the name of a function that it calls, code needs eval, getattr, an index or a similar form,
-// which match too.
+// dangerousCode matches dangerous code in Python, JavaScript, Ruby, Perl, PHP and Lua. It also
+// matches eval, getattr, an index and similar forms, which code needs to hide the name of a
+// function that it calls.
 var dangerousCode = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`write|\bcopy_|\bcopy\s*\(|\bsave|\bto_(?:csv|json|excel|parquet)|extract|clear|fileio|filehandler|inplace|gzipfile|snapshot|splfile|io\.output|file\.new|\bmk[ds]|copytree|['"](?:w[bt]?\+?[bt]?|r[bt]?\+[bt]?)['"]|venv|profile`,
 	`unlink|rmtree|rmdir|rm_|\bremove|\brm(?:Sync)?\b|delete|fileutils|shutil|send2trash|rimraf|truncate|move`,

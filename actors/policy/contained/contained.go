@@ -207,7 +207,7 @@ func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 // a command from waiting for a person.
 var harmlessValue = map[string]bool{"true": true, "cat": true, ":": true, "": true, "0": true, "1": true}
 
-// obeyed reports whether programs take orders from a variable with this name.
+// obeyed reports whether the value of a variable with this name can change what programs do.
 func obeyed(name string) bool {
 	switch name {
 	case "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "SHELL", "HOME", "CDPATH", "PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PERL5OPT", "PERL5LIB",

@@ -30,8 +30,8 @@ func argvMatch(pattern, argv []string, prefix, strict bool) bool {
 	return argvMatch(pattern[1:], argv[1:], prefix, strict)
 }
 
-// CoversCommand reports whether a deny or ask rule covers one of a line's commands. A command
-// may begin with a program's path: the rule is compared with the program's name too.
+// CoversCommand reports whether a deny or ask rule covers one of a line's commands. If a
+// command begins with a program's path, the rule is also compared with the program's name.
 func (r *Rule) CoversCommand(f *shell.Facts) bool {
 	if r.argv == nil {
 		return true

@@ -69,8 +69,8 @@ func ImportGemini(settings []byte) (schemas.Permissions, []NotImported, error) {
 	return in.rules, in.left, nil
 }
 
-// geminiFields are the fields that a rule of Gemini CLI may have. nod does not import a rule
-// with another field, which is a condition that nod's rules cannot express.
+// geminiFields are the fields that nod understands in a rule of Gemini CLI. A rule with another
+// field has a condition that nod's rules cannot express, and is not imported.
 var geminiFields = []string{"toolName", "commandPrefix", "decision", "priority", "denyMessage", "modes"}
 
 // ImportGeminiPolicy imports a policy file of Gemini CLI. If it cannot import an ask or deny

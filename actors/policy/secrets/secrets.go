@@ -124,7 +124,7 @@ func SourceGlob(p string) bool {
 type Names struct {
 	secrets  *pathname.Names
 	own      *pathname.Names
-	guarded  bool // the list own has paths that were given to Compile
+	guarded  bool // the list own also has paths that the caller protects
 	readable map[string]bool
 }
 

@@ -90,9 +90,8 @@ func takesNumbers(words []word.Word) bool {
 	return false
 }
 
-// grammars has the checks of commands for which no list of flags and operands tells the
-// harmless uses. Each check returns the reason to ask, or "", and whether the reason is a
-// secret.
+// grammars has the checks of commands whose harmless uses no list of flags and operands can
+// describe. Each check returns the reason to ask, or "", and whether the reason is a secret.
 var grammars = map[string]func(line *Line, words []word.Word) (why string, secret bool){
 	"cd":      (*Line).changeDir,
 	"find":    (*Line).findFiles,

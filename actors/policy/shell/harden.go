@@ -45,9 +45,9 @@ func (line *Line) Harden() (string, bool) {
 	return b.String() + src[last:], last > 0
 }
 
-// differSubcommand returns the last word of git's subcommand, and the flags with which this
-// subcommand runs no configured program for comparing files. It returns nil for a subcommand
-// that runs none.
+// differSubcommand returns the last word of git's subcommand, and the flags that keep this
+// subcommand from running a configured program for comparing files. It returns nil for a
+// subcommand that runs no such program.
 func differSubcommand(call *syntax.CallExpr, src string) (*syntax.Word, string) {
 	for i := 1; i < len(call.Args); i++ {
 		switch w, _ := word.Known(call.Args[i], src); {
