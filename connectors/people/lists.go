@@ -9,7 +9,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Session is one conversation of an agent, as its requests show it.
+// Session is one conversation of an agent, described by its requests.
 type Session struct {
 	ID      string    `json:"session_id"`
 	Agent   string    `json:"agent"`
@@ -22,8 +22,8 @@ type Session struct {
 	Last    string    `json:"last"` // the summary of the newest request
 }
 
-// Sessions returns the sessions of prompts: first those with requests that wait, then those
-// with the newest request.
+// Sessions returns the sessions of prompts. Sessions with pending requests come first. Within both
+// groups, the session with the newest request comes first.
 func Sessions(prompts []schemas.Prompt) []Session {
 	found := map[string]*Session{}
 	for i := range prompts {
@@ -58,8 +58,8 @@ func Sessions(prompts []schemas.Prompt) []Session {
 	return all
 }
 
-// SessionTable returns a header and one line for each session, for a terminal of width
-// columns. Width 0 cuts nothing.
+// SessionTable returns a header and one line for each session. It cuts lines to width columns; if
+// width is 0, it cuts none.
 func SessionTable(all []Session, now time.Time, width int) string {
 	t := table{titles: []string{"SESSION", "AGENT", "PROJECT", "WAITING", "LAST", "WHAT"}}
 	for i := range all {
@@ -77,8 +77,8 @@ func SessionTable(all []Session, now time.Time, width int) string {
 	return t.text(width)
 }
 
-// HistoryTable returns a header and one line for each decided prompt, for a terminal of width
-// columns. Width 0 cuts nothing. Times of day are in the zone of now.
+// HistoryTable returns a header and one line for each decided prompt. It cuts lines to width columns;
+// if width is 0, it cuts none. It gives times of day in the time zone of now.
 func HistoryTable(prompts []schemas.Prompt, now time.Time, width int) string {
 	t := table{titles: []string{"WHEN", "AGENT", "WHAT", "OUTCOME"}}
 	most := 1 << 16
@@ -93,7 +93,7 @@ func HistoryTable(prompts []schemas.Prompt, now time.Time, width int) string {
 	return t.text(width)
 }
 
-// table is text in columns, of which only the last is cut to the width of the terminal.
+// table is text in columns. Only the last column is cut if a line is wider than the terminal.
 type table struct {
 	titles []string
 	rows   [][]string

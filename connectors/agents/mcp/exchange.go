@@ -73,8 +73,8 @@ func (e *exchanges) awaitAnswers(ctx context.Context) {
 	}
 }
 
-// exchange is one HTTP request and its response. Both the protocol's messages and the signs of
-// life (see Options.SignOfLife) are written to the response, from different goroutines.
+// exchange is one HTTP request with its response. Several goroutines write to the response: protocol
+// messages, and signs of life (see Options.SignOfLife).
 type exchange struct {
 	ctx                    context.Context // ends when the client is gone
 	calls                  bool            // the request contains tool calls; false for a stream of notifications

@@ -9,9 +9,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-const historyLimit = 200 // maximum number of decisions in one reply of permissions.history
+const historyLimit = 200 // the largest number of decisions in one reply of permissions.history
 
-// listHistory replies with past decisions, the newest first.
+// listHistory replies with past decisions, newest first.
 func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPayload) {
 	prompts, err := c.opts.Records.History(ctx, a.SessionID)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPaylo
 	c.reply(m, reply)
 }
 
-// listGrants replies with the standing answers, the newest first.
+// listGrants replies with the standing answers, newest first.
 func (c *client) listGrants(ctx context.Context, m clientMessage, a actionPayload) {
 	all, err := c.opts.Records.Grants(ctx, a.SessionID)
 	if err != nil {
@@ -62,7 +62,7 @@ func newGrantView(g *schemas.StandingAnswer, now time.Time) grantView {
 	}
 }
 
-// revokeGrant ends the standing answer with the payload's grant id.
+// revokeGrant ends the standing answer whose id is in the payload.
 func (c *client) revokeGrant(ctx context.Context, m clientMessage, a actionPayload) {
 	all, err := c.opts.Records.Grants(ctx, "")
 	i := slices.IndexFunc(all, func(g schemas.StandingAnswer) bool { return g.GrantID == a.GrantID })

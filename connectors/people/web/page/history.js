@@ -1,8 +1,8 @@
-// The history of decisions.
+// The list of past decisions.
 
 import { el, fold, parts, risk, sessionLink, when } from "./parts.js";
 
-/** decided returns a list item with one decision; a fold in it shows the request. */
+/** decided returns a list item with one decision. A click unfolds the request. */
 export function decided(request) {
   const item = el("li", "decided", fold(
     [el("span", "outcome", request.text), el("span", "covers", request.summary)],
@@ -12,8 +12,8 @@ export function decided(request) {
   return item;
 }
 
-/** <nod-history> lists decisions, the newest first. The app sets ask, which sends a
- * request to nod. */
+/** <nod-history> lists decisions, newest first. The app sets the property ask to a function that
+ * sends a request to nod. */
 export class History extends HTMLElement {
   #list = el("ol", "rows");
   #status = el("p", "total");
@@ -36,7 +36,7 @@ export class History extends HTMLElement {
     }
   }
 
-  /** decided adds a new decision at the top. */
+  /** decided adds a new decision at the top of the list. */
   decided(request) {
     this.#list.prepend(decided(request));
     this.#status.textContent = "";

@@ -2,8 +2,8 @@
 
 import { captionOf, clock, el, keyOf, sessionLink, times } from "./parts.js";
 
-/** <nod-inbox> lists requests. A click on a row fires "review" with its request. Rows have
- * no answer buttons, because a click in a list that moves could hit the wrong row. */
+/** <nod-inbox> lists requests. A click on a row fires the event "review" with the request. Rows
+ * have no answer buttons: in a list that moves, a click could hit the wrong row. */
 export class Inbox extends HTMLElement {
   #rows = new Map(); // by key
   #list = el("ul", "rows");
@@ -12,7 +12,7 @@ export class Inbox extends HTMLElement {
   #risk = el("select");
 
   connectedCallback() {
-    if (this.firstChild) return; // the element was attached before
+    if (this.firstChild) return; // the element was attached to the page before
     this.#total.setAttribute("role", "status");
     Object.assign(this.#search, { type: "search", placeholder: "agent, session or text" });
     this.#risk.append(new Option("any risk", ""), new Option("high risk", "high"), new Option("medium risk", "medium"), new Option("low risk", "low"));
@@ -48,7 +48,7 @@ export class Inbox extends HTMLElement {
     row.dataset.risk = request.risk;
     row.dataset.words = `${request.summary} ${request.agent} ${request.session_id} ${request.tool_name ?? ""}`.toLowerCase();
     this.#hide(row);
-    // The search for the place starts at the end, because most requests belong there.
+    // Search from the end, because most new requests belong there.
     let after = this.#list.lastElementChild;
     while (after && Date.parse(after.dataset.at) > Date.parse(request.created_at)) after = after.previousElementSibling;
     if (after) after.after(row);
@@ -69,7 +69,8 @@ export class Inbox extends HTMLElement {
     if (focused) next?.querySelector("button").focus();
   }
 
-  /** focusOn puts the focus on a request's row or, if it is gone, on the first row. */
+  /** focusOn moves the focus to the row of a request. If that row is gone, it uses the first
+   * row. */
   focusOn(key) {
     const row = this.#rows.get(key) ?? this.#list.querySelector("li:not([hidden])");
     row?.querySelector("button").focus();
@@ -102,7 +103,7 @@ export class Inbox extends HTMLElement {
   }
 }
 
-// The nearest visible row in a direction.
+// The nearest visible row before or after a row.
 function beside(row, step) {
   let next = row[step];
   while (next?.hidden) next = next[step];
