@@ -86,7 +86,7 @@ func (c *hookCmd) Run(e *env) error {
 	return nil
 }
 
-// containable returns the hook.Options.Contain for a project.
+// containable returns the value of hook.Options.Contain for a project.
 func containable(project string) string {
 	switch {
 	case runtime.GOOS != "linux":
@@ -101,14 +101,15 @@ func containable(project string) string {
 	return schemas.ContainPossible
 }
 
-// leadsElsewhere reports whether a path is not the real path of its directory.
+// leadsElsewhere reports whether the project's path contains a symbolic link.
 func leadsElsewhere(project string) bool {
 	real, err := filepath.EvalSymlinks(project)
 	return err != nil || real != filepath.Clean(project)
 }
 
-// found reports whether a shell with this PATH finds nod, and finds it before it looks into a
-// directory of the project. The changed call runs nod by its name, outside of any container.
+// found reports whether a shell with this PATH finds nod before it searches a directory of the
+// project. The hook changes the agent's command to one that runs nod by name, outside of any
+// container, so the project must not be able to replace nod.
 func found(path, project string) bool {
 	projects := []string{filepath.Clean(project)}
 	if real, err := filepath.EvalSymlinks(project); err == nil {
@@ -133,9 +134,9 @@ func found(path, project string) bool {
 	return false
 }
 
-// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached:
-// a hook may then let the host ask its own user. Other errors, such as refused keys, stay
-// as they are, and make a hook deny.
+// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached. After this
+// code a hook may let the host ask its own user. Other errors, such as refused keys, stay unchanged,
+// and make a hook deny.
 func unavailable(err error) error {
 	if errors.Is(err, bus.ErrNotRunning) || errors.Is(err, bus.ErrNoServer) {
 		return schemas.Errorf(schemas.CodeUnavailable, "%v", err)
@@ -146,10 +147,9 @@ func unavailable(err error) error {
 // asker adapts nod.Client to the interfaces of hooks and of agent connectors.
 type asker struct{ *nod.Client }
 
-// Ask waits for nod to store the request, and then for the decision until ctx ends.
-// If nod does not store the request within callTimeout, the error is UNAVAILABLE.
-// When ctx ends, the request stays pending, and the caller decides whether to
-// withdraw it.
+// Ask waits until nod has stored the request, and then for the decision until ctx ends. If nod does
+// not store the request within callTimeout, the error is UNAVAILABLE. When ctx ends, the request stays
+// pending; the caller may withdraw it.
 func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -161,7 +161,8 @@ func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, er
 	return open.Await(ctx)
 }
 
-// Withdraw ends a request. Its decision does not matter to the caller.
+// Withdraw ends a request. If the request was decided before, Withdraw has no effect and returns no
+// error.
 func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	_, err := a.Client.Withdraw(ctx, sessionID, pendingID, reason)
 	return err

@@ -23,7 +23,7 @@ import (
 	"github.com/nodbus/nod/connectors/agents/hook"
 )
 
-// The exit codes of nod ask; every other failure is 1.
+// The exit codes of nod ask. The exit code of any other failure is 1.
 const (
 	exitOK        = 0
 	exitError     = 1
@@ -33,7 +33,7 @@ const (
 	exitOpen      = 6 // with --async: the request is pending
 )
 
-// cli is the command line: the commands and the flags that all of them have.
+// cli is the command line: all commands, and the flags that every command has.
 type cli struct {
 	NatsURL string `name:"nats-url" placeholder:"URL,…" help:"NATS servers to use instead of the nod that runs here (NOD_URL)."`
 	Creds   string `placeholder:"FILE" type:"path" help:"Key file for those servers (NOD_CREDS)."`
@@ -100,7 +100,6 @@ var groups = kong.ExplicitGroups([]kong.Group{
 	{Key: "operate", Title: "Operate:"},
 })
 
-// env is the environment of one command.
 type env struct {
 	ctx            context.Context // the command's context, which ends when the process gets a signal to stop
 	stdin          io.Reader
@@ -109,8 +108,7 @@ type env struct {
 	log            *slog.Logger
 }
 
-// exit is an error that only sets the exit code. The command has already printed its
-// messages.
+// exit is an error that sets only the exit code. The command has already printed its messages.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -140,7 +138,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if err != nil {
 		code := fail(stderr, misuse(err))
-		if slices.Contains(args, "hook") { // without a refusal on stdout, the host would run the tool
+		if slices.Contains(args, "hook") { // a hook must print a refusal on stdout, or the host would run the tool
 			code = hook.Refuse(stdout)
 		}
 		return code
@@ -181,7 +179,7 @@ func newParser(c *cli, stdout, stderr io.Writer, exit func(code int)) (*kong.Kon
 	return parser, err
 }
 
-// misuse adds to a parse error a hint at the right --help command.
+// misuse adds a hint to a parse error: the --help command to use.
 func misuse(err error) error {
 	text, read, command := err.Error(), "nod", false
 	var parse *kong.ParseError
@@ -199,8 +197,8 @@ func misuse(err error) error {
 	return fmt.Errorf("%s: see %s --help", text, read)
 }
 
-// commandAfter returns args, the command line of another program, without a leading --. It
-// refuses args that begin with a flag: nod does not have that flag.
+// commandAfter returns the command line of another program, without a leading --. If the first
+// argument is a flag, it returns an error, because nod does not have that flag.
 func commandAfter(args []string) ([]string, error) {
 	switch {
 	case len(args) == 0:
@@ -233,14 +231,13 @@ func (e *env) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// warnOpen prints a warning if the server requires no credentials.
 func (e *env) warnOpen(open bool) {
 	if open {
 		fmt.Fprintln(e.stderr, "nod: warning: this NATS server asks for no credentials, so anyone on it can answer")
 	}
 }
 
-// helpCmd is the command help, which run turns into the flag --help of the command.
+// helpCmd is the command nod help, which the function run changes into the flag --help.
 type helpCmd struct {
 	Command []string `arg:"" optional:"" help:"The command to explain."`
 }
@@ -260,7 +257,7 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 	return nil
 }
 
-// version returns the module's version from the build, without "v" and metadata.
+// version returns the module's version from the build, without the leading "v" and without metadata.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || !strings.HasPrefix(info.Main.Version, "v") {

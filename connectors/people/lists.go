@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Session is one conversation of an agent, as its requests show it.
+// Session is one conversation of an agent, described by its requests.
 type Session struct {
 	ID       string       `json:"session_id"`
 	Agent    string       `json:"agent"`
@@ -125,8 +125,8 @@ func SessionTable(all []Session, now time.Time, width int) string {
 	return t.text(width)
 }
 
-// HistoryTable returns a header and one line for each decided prompt, for a terminal of width
-// columns. Width 0 cuts nothing. Times of day are in the zone of now.
+// HistoryTable returns a header and one line for each decided prompt. It cuts lines to width columns;
+// if width is 0, it cuts none. It gives times of day in the time zone of now.
 func HistoryTable(prompts []schemas.Prompt, now time.Time, width int) string {
 	t := table{titles: []string{"WHEN", "AGENT", "WHAT", "OUTCOME"}}
 	most := 1 << 16
@@ -141,7 +141,7 @@ func HistoryTable(prompts []schemas.Prompt, now time.Time, width int) string {
 	return t.text(width)
 }
 
-// table is text in columns, of which only the last is cut to the width of the terminal.
+// table is text in columns. Only the last column is cut if a line is wider than the terminal.
 type table struct {
 	titles []string
 	rows   [][]string

@@ -15,7 +15,7 @@ import (
 
 const module = "github.com/nodbus/nod"
 
-// pkg is one package in the output of go list.
+// pkg is one package from the output of go list.
 type pkg struct {
 	ImportPath                         string
 	Imports, TestImports, XTestImports []string
@@ -39,8 +39,8 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
-// in reports whether an import path matches a pattern. A pattern that ends in
-// "/..." also matches all packages below it.
+// in reports whether an import path matches a pattern. A pattern that ends with "/..." also matches
+// all packages below it.
 func in(importPath string, patterns ...string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		p = path.Join(module, p)
@@ -51,8 +51,8 @@ func in(importPath string, patterns ...string) bool {
 	})
 }
 
-// mayImport lists, for a pattern of packages, the packages of nod that they may import. For
-// each package the first row that matches applies. Imports of tests are not checked.
+// mayImport lists, for a pattern of packages, the packages of nod that they may import. For each
+// package, the first row that matches applies. The test does not check the imports of test files.
 var mayImport = []struct {
 	what string
 	may  []string
@@ -122,7 +122,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/landlock-lsm/go-landlock":   {"connectors/agents/exec"},
 		"github.com/modelcontextprotocol":       {"connectors/agents/mcp", "test/..."},
 		"github.com/coder/acp-go-sdk":           {"connectors/agents/acp", "test/..."}, // acp imports this module only in tests
-		"github.com/anishathalye/porcupine":     {"test/chaos"},                        // imported only in tests
+		"github.com/anishathalye/porcupine":     {"test/chaos"},                        // only tests import this module
 		"charm.land/":                           {"connectors/people/inbox"},
 		"github.com/charmbracelet/":             {"connectors/people/inbox"},
 	}

@@ -13,34 +13,33 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Person is a user to whom a channel shows one question.
+// Person is a user who sees one question on a channel.
 type Person interface {
-	// Sees returns everything that the person can read now: the question and the labels of
-	// the controls. It leaves out text beyond the edge of the screen.
+	// Sees returns all text that the person can see now: the question, and the labels of buttons and
+	// keys. Text outside the visible screen is not part of it.
 	Sees() string
-	// May returns the controls that the person can press now, each with its own label.
+	// May returns the buttons or keys that the person can press now. Their labels differ.
 	May() []Pressable
-	// Press presses the control with this label. It returns once the channel has shown
-	// the effect, or nod has received the answer.
+	// Press presses the button or key with this label. It returns when the channel has shown the
+	// effect, or when nod has received the answer.
 	Press(label string)
 	// Said returns the answer that nod received, or nil.
 	Said() *schemas.Answer
 }
 
-// Offering is a Person whose question offers rules of its own, instead of those of
-// UnseenPrompt.
+// Offering is a Person whose question has other rules than UnseenPrompt.
 type Offering interface {
 	Offered() []schemas.Reach
 }
 
-// Pressable is a control, such as a button or a key. If Chooses is set, pressing it
-// answers nothing by itself, so it is never tried as the last press.
+// Pressable is a button or a key. If Chooses is true, pressing it sends no answer by itself, so the
+// suite never tries it as the last press.
 type Pressable struct {
 	Label   string
 	Chooses bool
 }
 
-// Lasts says which kinds of lasting answers a channel offers.
+// Lasts describes which kinds of lasting answers a channel offers.
 type Lasts struct {
 	Rules  bool // rules that nod stores
 	Agents bool // options that the agent itself remembers
@@ -66,8 +65,8 @@ func lastingRequest() schemas.Request {
 	return r
 }
 
-// UnseenPrompt returns a question whose answer may apply to later calls too. n
-// distinguishes the questions of one test.
+// UnseenPrompt returns a question that a person can also answer for later calls. n makes the questions
+// of one test different.
 func UnseenPrompt(n int) schemas.Prompt {
 	r := lastingRequest()
 	r.Type, r.SessionID, r.PendingID, r.CreatedAt = schemas.TypeRequest, "session-1", fmt.Sprint("unseen-", n), time.Now().UTC()
@@ -82,12 +81,12 @@ func UnseenPrompt(n int) schemas.Prompt {
 	}
 }
 
-// NothingLastsUnseen tries every sequence of at most depth presses on the controls of a channel.
-// For each sequence it calls the function asks, which shows a new question and returns its
-// Person. Just before each press that gives a lasting answer, the screen must show the effect
-// of the answer: the exact rule with its scope and its duration, or the agent's option with
-// the warning that the agent remembers it. The test fails unless it finds a way to every kind
-// of lasting answer that offers contains, and to no other kind.
+// NothingLastsUnseen tries every sequence of at most depth presses on the buttons and keys of a
+// channel. For each sequence it calls asks, which shows a new question and returns its Person. Just
+// before a press that gives a lasting answer, the screen must show the effect of that answer: the
+// exact rule with its scope and duration, or the agent's option with the warning that the agent
+// remembers it. The test fails unless it finds a way to every kind of lasting answer in offers, and to
+// no other kind.
 func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) Person) {
 	w := walk{t: t, asks: asks, depth: depth, been: map[string]bool{}, found: map[string]bool{}}
 	w.all()
@@ -106,26 +105,26 @@ func NothingLastsUnseen(t *testing.T, depth int, offers Lasts, asks func(n int) 
 	}
 }
 
-// walk tries all sequences of presses on one channel.
+// walk tries the sequences of presses on one channel.
 type walk struct {
 	t     *testing.T
 	asks  func(n int) Person
 	depth int
 	count int
-	been  map[string]bool // the screens that were seen so far, each with its controls
+	been  map[string]bool // the screens so far, each with its buttons and keys
 	found map[string]bool
 }
 
-// all tries the sequences of presses, beginning with the shortest. If several sequences lead to
-// the same screen, all continues only one of them.
+// all tries the sequences of presses, shortest first. If several sequences lead to the same screen, it
+// continues only one of them.
 func (w *walk) all() {
 	for paths := [][]string{nil}; len(paths) > 0; paths = paths[1:] {
 		paths = append(paths, w.step(paths[0])...)
 	}
 }
 
-// step tries one sequence of presses. If these presses gave no answer, step returns the sequences
-// that continue it by one press.
+// step tries one sequence of presses. If they gave no answer, it returns the sequences that are longer
+// by one press.
 func (w *walk) step(path []string) (on [][]string) {
 	before, p := w.goes(path)
 	if said := p.Said(); said != nil {
@@ -149,8 +148,8 @@ func (w *walk) step(path []string) (on [][]string) {
 	return on
 }
 
-// goes shows a new question and presses the controls of a path. It returns the text of
-// the screen before the last press.
+// goes shows a new question and makes the presses of a path. It returns the text on the screen before
+// the last press.
 func (w *walk) goes(path []string) (before string, p Person) {
 	w.t.Helper()
 	p = w.asks(w.count)
@@ -170,8 +169,8 @@ func labels(all []Pressable) (out []string) {
 	return out
 }
 
-// check requires that the effect of an answer was in seen, the text on the screen before
-// the last press.
+// check requires that seen, the text on the screen before the last press, contained the effect of the
+// answer.
 func (w *walk) check(path []string, seen string, a *schemas.Answer, rules []schemas.Reach) {
 	w.t.Helper()
 	reads := func(one ...string) {

@@ -10,7 +10,7 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-const historyLimit = 200 // maximum number of decisions in one reply of permissions.history
+const historyLimit = 200 // the largest number of decisions in one reply of permissions.history
 
 // listHistory replies with past decisions, the newest first: those with the payload's outcome,
 // if it names one, whose texts contain all words of the payload's query.
@@ -117,7 +117,7 @@ func newGrantView(g *schemas.StandingAnswer, now time.Time) grantView {
 	}
 }
 
-// revokeGrant ends the standing answer with the payload's grant id.
+// revokeGrant ends the standing answer whose id is in the payload.
 func (c *client) revokeGrant(ctx context.Context, m clientMessage, a actionPayload) {
 	all, err := c.opts.Records.Grants(ctx, "")
 	i := slices.IndexFunc(all, func(g schemas.StandingAnswer) bool { return g.GrantID == a.GrantID })

@@ -11,7 +11,7 @@ import { el, keyOf } from "./parts.js";
 export class AnswerOptions {
   element = el("div", "answer-options");
   #request;
-  #others; // by key
+  #others; // the identical requests, by key
   #changed;
   #edit = null;
   #lasting;
@@ -37,7 +37,7 @@ export class AnswerOptions {
   }
 
   #add(details) {
-    details.name = `answer-options-${keyOf(this.#request)}`; // of details with the same name, the browser keeps only one open
+    details.name = `answer-options-${keyOf(this.#request)}`; // the browser keeps only one details element with this name open
     this.element.append(details);
     return details;
   }
@@ -71,17 +71,17 @@ export class AnswerOptions {
     details.querySelector("textarea, input, select").focus();
   }
 
-  /** option is the agent's lasting option if the user chose it for Allow, or null. */
+  /** option is the agent's lasting option that Allow chooses, or null. */
   get option() {
     return this.#lasting.option;
   }
 
-  /** plain is true if Allow means this call alone, with its input unchanged. */
+  /** plain is true if Allow covers only this call, with its original input. */
   get plain() {
     return !this.#editing && !this.#lasting.chosen;
   }
 
-  /** fault is the reason why nothing can be allowed, or "". */
+  /** fault is the reason why the user cannot allow, or "". */
   get fault() {
     if (this.#editing && this.#edit.fault) return this.#edit.fault;
     if (!this.#lasting.read) return "Read the lasting rule to its end to allow.";
@@ -89,7 +89,7 @@ export class AnswerOptions {
     return "";
   }
 
-  /** label is the label of Allow, or "" if it is the option's own label. */
+  /** label is the label of Allow. It is "" if the button keeps the label of its option. */
   get label() {
     if (this.#editing) return "allow as edited";
     if (this.#request.kind === "permission") return "allow";
@@ -97,18 +97,18 @@ export class AnswerOptions {
     return this.#lasting.chosen ? "allow, and from now on" : "";
   }
 
-  /** others are the identical requests that the user wants to answer alike. */
+  /** others are the identical requests that the answer also covers. */
   get others() {
     return this.#alike?.check.checked && this.plain ? [...this.#others.values()] : [];
   }
 
-  /** withCount adds the number of requests that the button answers to its label. */
+  /** withCount appends to a label the number of requests that the button answers. */
   withCount(label) {
     const n = this.others.length;
     return n ? `${label} (all ${n + 1})` : label;
   }
 
-  /** extra holds the fields that an allowing option adds to the answer. */
+  /** extra contains the fields that these options add to an allowing answer. */
   get extra() {
     const extra = this.#lasting.extra;
     if (this.#editing) extra.updated_input = this.#edit.value;
@@ -116,8 +116,8 @@ export class AnswerOptions {
     return extra;
   }
 
-  /** updateWaiters stores a new version of one of the identical requests. It returns false
-   * if the request is another one. */
+  /** updateWaiters stores a new version of an identical request. For any other request it
+   * returns false. */
   updateWaiters(request) {
     const key = keyOf(request);
     if (!this.#others.has(key)) return false;
@@ -126,13 +126,12 @@ export class AnswerOptions {
     return true;
   }
 
-  /** close stops watching whether the lasting rule has been read. */
+  /** close stops observing whether the lasting rule is visible. */
   close() {
     this.#lasting.close();
   }
 
-  /** forget removes one of the identical requests. It returns false if the request is
-   * another one. */
+  /** forget removes an identical request. For any other request it returns false. */
   forget(key) {
     if (!this.#others.delete(key)) return false;
     this.#update();

@@ -1,10 +1,10 @@
-// The answer to one request: the buttons and the fields that go with an answer.
+// The answer panel of one request: its buttons, and the fields of an answer.
 
 import { remembers } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 import { AnswerOptions } from "./answer-options.js";
 
-const armDelay = 400; // ms after a change in which clicks and keys have no effect: they were meant for the previous content
+const armDelay = 400; // ms after a change in which clicks and keys have no effect, because the user meant them for the old content
 
 /** <nod-answer> takes the answer to one request. It fires "answer" with {request,
  * option, message, extra, others}, and "ready" when its buttons become active or
@@ -13,8 +13,8 @@ const armDelay = 400; // ms after a change in which clicks and keys have no effe
  * beginning and the end of the request have been in view. */
 export class Answer extends HTMLElement {
   #request = null;
-  #unseen = new Set(); // the elements at the ends of the request that have not been in view yet
-  #armed = false; // nothing has changed for armDelay
+  #unseen = new Set(); // the elements at the ends of the request that have not been visible yet
+  #armed = false; // no change for the time armDelay
   #online = true;
   #busy = false;
   #hasEnded = false; // the outcome has replaced the buttons
@@ -35,8 +35,8 @@ export class Answer extends HTMLElement {
     this.#message.addEventListener("input", () => { if (this.#takesText) this.arm(); });
   }
 
-  /** open offers the answers to a request. ends are elements at its beginning and
-   * its end, root is their scroll container, others are the identical requests. */
+  /** open offers the answers to a request. ends are elements at its beginning and its end, root
+   * is the element that scrolls them, and others are the identical requests. */
   open({ request, ends, root = null, others = [] }) {
     this.#request = request;
     this.#busy = this.#hasEnded = false;
@@ -57,8 +57,8 @@ export class Answer extends HTMLElement {
     this.arm();
   }
 
-  /** updateWaiters stores a new version of the request, or of one of the identical
-   * requests. An answer is for the number of calls in the stored version. */
+  /** updateWaiters stores a new version of the request or of an identical request. An answer
+   * covers the number of calls in the stored version. */
   updateWaiters(request) {
     if (!this.#request || this.#hasEnded || this.#busy) return;
     if (keyOf(request) === keyOf(this.#request)) {
@@ -71,7 +71,7 @@ export class Answer extends HTMLElement {
     this.close();
   }
 
-  /** close drops the request without deciding it. */
+  /** close removes the request from the panel. It decides nothing. */
   close() {
     this.#request = null;
     this.#buttons = [];
@@ -114,7 +114,7 @@ export class Answer extends HTMLElement {
     (this.#buttons.find((b) => !b.allows) ?? this.#buttons[0])?.button.focus();
   }
 
-  // Adds the buttons, Deny first. An inactive button can still have the focus.
+  // Adds the buttons, Deny first. An inactive button can also have the focus.
   #addButtons(request) {
     const plain = request.options.filter((o) => o.label && !chosenInLasting(request, o));
     const own = request.options.find((o) => chosenInLasting(request, o));
@@ -137,7 +137,7 @@ export class Answer extends HTMLElement {
     this.#actions.replaceChildren(...this.#buttons.map((b) => b.button));
   }
 
-  // Keeps Allow inactive until both ends of the request have been in view.
+  // Keeps Allow inactive until both ends of the request have been visible.
   #watchEnds(ends, root) {
     this.#unseen = new Set(ends);
     this.#observer?.disconnect();
@@ -162,7 +162,7 @@ export class Answer extends HTMLElement {
     this.#update();
   }
 
-  /** online sets whether an answer can reach nod now. */
+  /** online sets whether an answer can reach nod. */
   set online(yes) {
     if (this.#online === yes) return;
     this.#online = yes;
@@ -175,20 +175,20 @@ export class Answer extends HTMLElement {
     return !allows || this.#unseen.size === 0 && !this.#fault && (this.#options.plain || option.kind === "allow_once");
   }
 
-  // The reason why nothing can be allowed now, or "".
+  // The reason why the user cannot allow now, or "".
   get #fault() {
     if (!this.#options.plain || !this.#buttons.some((b) => b.option.missing)) return this.#options.fault;
     return "The agent offers no way to allow this call alone: choose a lasting rule above, or deny.";
   }
 
-  // A warning while a choice that the agent remembers waits for its second press, or "".
+  // A warning while an option that the agent remembers waits for its second press, or "".
   get #memoryHint() {
     const b = this.#buttons.find((b) => b.option.remembered && b.sure);
     return b ? `With this denial, ${remembers(b.option)}` : "";
   }
 
-  // Reports whether an option fits the entered text: an option for a text needs one, and
-  // the other allowing options of such a question would lose it.
+  // Reports whether an option fits the entered text. An option for a text needs one. Other
+  // allowing options of such a question do not fit, because they would lose the text.
   #textFits({ text }, allows) {
     const said = this.#message.value.trim() !== "";
     return text ? said : !(this.#takesText && allows && said);
@@ -223,7 +223,7 @@ export class Answer extends HTMLElement {
 
   #click(offered) {
     if (!this.#ready(offered)) return;
-    if (!offered.sure) { // a choice that the agent remembers takes a second press
+    if (!offered.sure) { // an option that the agent remembers takes two presses
       offered.sure = true;
       this.arm();
       return;
@@ -240,7 +240,7 @@ export class Answer extends HTMLElement {
     }));
   }
 
-  /** failed shows that an answer did not count, and allows another try. */
+  /** failed shows that an answer did not count, and lets the user try again. */
   failed(text) {
     if (this.#hasEnded) return;
     this.#busy = false;
@@ -248,13 +248,12 @@ export class Answer extends HTMLElement {
     this.arm();
   }
 
-  /** forget removes a request from the identical requests, because it has ended. */
+  /** forget removes an identical request that has ended. */
   forget(key) {
     if (this.#options?.forget(key)) this.arm();
   }
 
-  /** ended replaces the buttons by the outcome. It returns true if this panel had the
-   * focus. */
+  /** ended replaces the buttons by the outcome. It returns true if the focus was in this panel. */
   ended(text) {
     if (!this.#request) return false;
     const focused = this.contains(document.activeElement);
@@ -269,21 +268,20 @@ export class Answer extends HTMLElement {
     return focused;
   }
 
-  /** late shows the outcome to a user who answered after the decision. */
+  /** late shows the outcome to a user who answered too late. */
   late(text) {
     if (this.#hasEnded) this.#status.textContent = text;
     else this.ended(text);
   }
 
-  /** gone does the same as ended, for a request that ended while the page was
-   * offline. */
+  /** gone is ended for a request that ended while the page was offline. */
   gone(text) {
     return this.#hasEnded ? false : this.ended(text);
   }
 }
 
-// Reports whether an option has no button, because it is listed with nod's lasting rules:
-// lasting allows of a tool call are chosen there only.
+// Reports whether an option has no button. Lasting allows of a tool call are offered only in the list
+// with nod's lasting rules.
 function chosenInLasting(request, option) {
   return request.kind === "tool_call" && option.kind === "allow_always";
 }

@@ -1,4 +1,4 @@
-// The page: the login, the connection, the pending requests, and the open view.
+// The page: login, connection, pending requests, and the open view.
 
 import "./freeze.js";
 import { sync } from "./clock.js";
@@ -151,11 +151,11 @@ class App extends HTMLElement {
     } else this.#view.load?.();
   }
 
-  // Subscribes to the open session, because only its subscribers are sent decisions by
-  // rules.
+  // Subscribes to the open session, because nod sends decisions by rules only to the subscribers
+  // of a session.
   #subscribe(session) {
     if (session === this.#subscribed) return;
-    const ignore = () => {}; // after a failure the page only lacks decisions by rules
+    const ignore = () => {}; // after an error the page only lacks decisions by rules
     if (this.#subscribed) this.#link.ask("session.unsubscribe", { session_id: this.#subscribed }).catch(ignore);
     if (session) this.#link.ask("session.subscribe", { session_id: session }).catch(ignore);
     this.#subscribed = session;
@@ -166,8 +166,8 @@ class App extends HTMLElement {
     this.#state.hidden = !text;
   }
 
-  // After each connect nod sends all pending requests again, so the page drops those that
-  // it has.
+  // After each connection nod sends all pending requests again. The page therefore removes its
+  // requests.
   async #up() {
     this.#awaited = 0;
     this.#subscribed = "";
@@ -236,7 +236,7 @@ class App extends HTMLElement {
       case "session.permission.resolved":
         this.#resolved(key, payload);
         break;
-      case "session.permission.decided": // by a rule, before any person was asked
+      case "session.permission.decided": // by a rule, without a person
         this.#views.session.decided(payload);
         break;
       case "server.time":
@@ -257,8 +257,7 @@ class App extends HTMLElement {
     if (request) this.#view.decided?.({ ...request, decision, text });
   }
 
-  // Once all pending requests have arrived, an open request that is not among them has
-  // ended.
+  // When all pending requests have arrived, an open request that is not among them has ended.
   #checkOpen() {
     const open = this.#dialog.shows;
     if (this.#awaited <= 0 && open && !this.#pending.has(open)) {

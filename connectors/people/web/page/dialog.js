@@ -9,9 +9,9 @@ import { clock, el, keyOf, parts, risk, riskClass, sessionLink } from "./parts.j
  * "closed" with the request's key. */
 export class Dialog extends HTMLElement {
   #request = null;
-  #title = el("h2", "unseen"); // the payload below shows it; this names the dialog for screen readers
+  #title = el("h2", "unseen"); // invisible, because the payload is visible; a name of the dialog for screen readers
   #risk = el("span", "meta");
-  #end = null; // the end of what must be seen before Allow
+  #end = null; // the end of the text that must be visible before Allow is active
   #text = el("div", "text");
   #answer = document.createElement("nod-answer");
   #dialog = el("dialog");
@@ -19,7 +19,7 @@ export class Dialog extends HTMLElement {
   connectedCallback() {
     this.#title.id = "request";
     this.#dialog.setAttribute("aria-labelledby", "request");
-    this.#text.tabIndex = 0; // for scrolling by keyboard
+    this.#text.tabIndex = 0; // so that the keyboard can scroll it
     this.#text.setAttribute("role", "region");
     this.#text.setAttribute("aria-label", "The request, whole");
     const close = el("button", "close", "Close");
@@ -29,12 +29,12 @@ export class Dialog extends HTMLElement {
     this.replaceChildren(this.#dialog, el("aside", "blank", "Choose a request to read it whole, or press j."));
   }
 
-  /** shows is the key of the shown request, or "". */
+  /** shows is the key of the request in the dialog, or "". */
   get shows() {
     return this.#request ? keyOf(this.#request) : "";
   }
 
-  /** panel is the <nod-answer>. */
+  /** panel is the <nod-answer> of the dialog. */
   get panel() {
     return this.#answer;
   }
@@ -63,8 +63,7 @@ export class Dialog extends HTMLElement {
     this.#answer.focusFirst();
   }
 
-  /** updateWaiters shows a new version of the request, or of one of the identical
-   * requests. */
+  /** updateWaiters shows a new version of the request or of an identical request. */
   updateWaiters(request) {
     if (keyOf(request) === this.shows) {
       this.#request = request;
@@ -73,13 +72,12 @@ export class Dialog extends HTMLElement {
     this.#answer.updateWaiters(request);
   }
 
-  /** ended replaces the buttons by the outcome; the text of the request stays. */
+  /** ended replaces the buttons by the outcome and keeps the text of the request. */
   ended(text) {
     if (this.#answer.ended(text)) this.#dialog.querySelector(".close").focus();
   }
 
-  /** gone does the same as ended, for a request that ended while the page was
-   * offline. */
+  /** gone is ended for a request that ended while the page was offline. */
   gone(text) {
     if (this.#answer.gone(text)) this.#dialog.querySelector(".close").focus();
   }

@@ -1,4 +1,4 @@
-// The history of decisions.
+// The list of past decisions.
 
 import { icon } from "./icons.js";
 import { el, fold, parts, risk, riskClass, sessionLink, when } from "./parts.js";
@@ -6,7 +6,7 @@ import { el, fold, parts, risk, riskClass, sessionLink, when } from "./parts.js"
 const outcomes = [["any outcome", ""], ["allowed", "allowed"], ["denied", "denied"], ["expired", "timed_out"], ["withdrawn", "withdrawn"], ["dismissed", "cancelled"]];
 const pause = 200; // ms without a keystroke before a search begins
 
-/** decided returns a list item with one decision; a fold in it shows the request. */
+/** decided returns a list item with one decision. A click unfolds the request. */
 export function decided(request) {
   const agent = [request.agent_name || request.agent, request.project].filter(Boolean).join(" · ");
   const item = el("li", `decided risk-${riskClass(request.risk)}`, fold(
@@ -17,8 +17,8 @@ export function decided(request) {
   return item;
 }
 
-/** <nod-history> lists decisions, the newest first. The app sets ask, which sends a
- * request to nod. */
+/** <nod-history> lists decisions, newest first. The app sets the property ask to a function that
+ * sends a request to nod. */
 export class History extends HTMLElement {
   #list = el("ol", "rows");
   #status = el("p", "total");

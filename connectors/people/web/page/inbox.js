@@ -8,8 +8,8 @@ const ranks = { high: 0, unknown: 0, medium: 1, low: 2 };
 const byAge = (a, b) => a.dataset.at - b.dataset.at;
 const compare = { session: byAge, age: byAge, risk: (a, b) => ranks[a.dataset.risk] - ranks[b.dataset.risk] || byAge(a, b) };
 
-/** <nod-inbox> lists requests. A click on a row fires "review" with its request. Rows have
- * no answer buttons, because a click in a list that moves could hit the wrong row. */
+/** <nod-inbox> lists requests. A click on a row fires the event "review" with the request. Rows
+ * have no answer buttons: in a list that moves, a click could hit the wrong row. */
 export class Inbox extends HTMLElement {
   #requests = new Map(); // by key
   #rows = new Map(); // by key
@@ -23,7 +23,7 @@ export class Inbox extends HTMLElement {
     el("p", "explains", "If a rule does not settle a call of an agent, the call appears here. Leave this page open: it updates by itself."));
 
   connectedCallback() {
-    if (this.firstChild) return; // the element was attached before
+    if (this.firstChild) return; // the element was attached to the page before
     this.#total.setAttribute("role", "status");
     Object.assign(this.#search, { type: "search", placeholder: "Search" });
     this.#search.setAttribute("aria-label", "Search by agent, session, project or text");
@@ -79,7 +79,8 @@ export class Inbox extends HTMLElement {
     if (focused) next?.firstElementChild.focus();
   }
 
-  /** focusOn puts the focus on a request's row or, if it is gone, on the first row. */
+  /** focusOn moves the focus to the row of a request. If that row is gone, it uses the first
+   * row. */
   focusOn(key) {
     (this.#rows.get(key) ?? this.#visible()[0])?.firstElementChild.focus();
   }

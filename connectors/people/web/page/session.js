@@ -1,15 +1,15 @@
-// The page of one session: its requests in order, each answered where it stands.
+// The page of one session. It lists the session's requests in order, each with its own answer buttons.
 
 import "./answer.js";
 import { clock, el, keyOf, parts, risk, riskClass, times } from "./parts.js";
 import { decided } from "./history.js";
 
-/** <nod-session> is a session's timeline. A pending request is a card with the whole
- * request and its buttons; later the outcome replaces the buttons. The app sets ask, which
- * sends a request to nod. */
+/** <nod-session> is the list of a session's requests. A pending request is a card with the whole
+ * request and its buttons. When the request ends, the outcome replaces the buttons. The app sets
+ * the property ask to a function that sends a request to nod. */
 export class Session extends HTMLElement {
   #cards = new Map(); // pending requests, by key: {item, panel}
-  #keys = new Set(); // the keys of all requests shown
+  #keys = new Set(); // the keys of all requests on the page
   #title = el("h2");
   #lock = el("p", "hint");
   #status = el("p", "total");
@@ -18,7 +18,7 @@ export class Session extends HTMLElement {
   #online = true;
   #loads = 0;
   #loading = false;
-  #queued = []; // decisions that arrive while the history loads
+  #queued = []; // decisions that arrive while the history is loading
   #id = "";
   #agent = "";
   ask = null;
@@ -32,7 +32,8 @@ export class Session extends HTMLElement {
     this.replaceChildren(this.#title, this.#lock, this.#status, this.#list, this.#all);
   }
 
-  /** load shows a session: its history, then the requests that pending() returns. */
+  /** load shows a session: first its history, then the requests that the function pending
+   * returns. */
   async load(id, pending) {
     const load = ++this.#loads;
     this.clear();
@@ -43,18 +44,18 @@ export class Session extends HTMLElement {
     this.#title.textContent = `Session ${id}`;
     try {
       const reply = await this.ask("permissions.history", { session_id: id });
-      if (load !== this.#loads) return; // another session was opened meanwhile
+      if (load !== this.#loads) return; // another session has been opened in the meantime
       this.clear();
       this.#append([...reply.permissions.reverse(), ...this.#queued]);
       this.#show(pending());
     } catch (failure) {
-      if (!failure || load !== this.#loads) return; // the connection ended; load is called again
+      if (!failure || load !== this.#loads) return; // the connection has ended, so the app calls load again
       this.#show(pending());
       this.#status.textContent = `${failure.message} Earlier decisions are not shown.`;
     }
   }
 
-  // Adds those decisions that are not shown yet.
+  // Adds the decisions that are not on the page yet.
   #append(all) {
     for (const request of all) {
       const key = keyOf(request);
@@ -78,7 +79,7 @@ export class Session extends HTMLElement {
     this.#list.replaceChildren();
   }
 
-  /** add shows a pending request, or a new version of it, if it is of this session. */
+  /** add shows a pending request or a new version of it. It ignores requests of other sessions. */
   add(request) {
     const key = keyOf(request);
     if (request.session_id !== this.#id || this.#loading) return;
@@ -114,15 +115,15 @@ export class Session extends HTMLElement {
     this.#rearm();
   }
 
-  // Stores the session's agent, which the first request names, and fires "agent" with it.
+  // Stores the agent of the session from its first request, and fires the event "agent".
   #setAgent({ agent }) {
     if (this.#agent) return;
     this.#agent = agent;
     this.dispatchEvent(new CustomEvent("agent", { detail: agent }));
   }
 
-  /** decided replaces a card's buttons by the outcome, or adds a request that a rule
-   * decided. */
+  /** decided replaces the buttons of a card by the outcome. For a request that a rule decided,
+   * it adds the request. */
   decided(request) {
     const key = keyOf(request), card = this.#cards.get(key);
     if (request.session_id !== this.#id) return;
@@ -193,7 +194,7 @@ export class Session extends HTMLElement {
     this.#status.textContent = n === 0 ? "Nothing waits for an answer." : n === 1 ? "1 request waits." : `${n} requests wait.`;
   }
 
-  /** lock shows the state of the session's input lock, {granted, holder}. Null hides it. */
+  /** lock shows the state of the session's input lock, {granted, holder}. null hides it. */
   set lock(lock) {
     let words = "";
     if (lock?.granted) words = "You have the input lock: this session's requests go to you first, for a short time.";
