@@ -47,6 +47,7 @@ func (c *command) edits() {
 		for i := range rest {
 			if rest[i].Text == p.Text {
 				c.writes(withoutGlob(rest[i]), false)
+				c.judge.edited = append(c.judge.edited, c.resolve(rest[i])...)
 				break
 			}
 		}
