@@ -169,12 +169,17 @@ func (c *command) changesMode() {
 	}
 }
 
+// tarLetters are the flags of tar that only list an archive, or unpack it to a directory.
+const tarLetters = "txvfzjJaCkOpm"
+
 // archives judges tar and unzip: listing, or unpacking into /tmp or build output.
 func (c *command) archives() {
 	argv, known := c.argv()
 	text := strings.Join(argv[1:], " ")
 	first := strings.TrimLeft(strings.Split(text+" ", " ")[0], "-")
 	switch {
+	case c.name == "tar" && slices.ContainsFunc(argv[1:], func(w string) bool { return strings.HasPrefix(w, "-") && strings.Trim(w[1:], tarLetters) != "" }), c.name == "tar" && strings.Trim(first, tarLetters) != "":
+		c.refuse("has a flag that nod does not know")
 	case !known, strings.Contains(text, "--"), strings.Contains(text, "-I"), strings.Contains(first, "I"), strings.Contains(first, "P"), strings.Contains(text, " -P"), strings.Count(" "+text, " -C") > 1:
 		c.refuse("may write files with these words")
 	case c.name == "tar" && strings.HasPrefix(first, "t"), c.name == "unzip" && (first == "l" || first == "t" || first == "Z"):
