@@ -80,7 +80,7 @@ type Request struct {
 	// ActionDetails is the tool's input, an object, as the agent gave it. "cwd" is added
 	// if the host sends it beside the input.
 	ActionDetails json.RawMessage `json:"action_details"`
-	// Permissions are tags: @read:<path>, @write:<path>, @network.
+	// Permissions are tags: @read:<path>, @write:<path>, @network, @network:<host>:<port>.
 	Permissions []string `json:"permissions,omitempty"`
 	// Reason is the agent's own explanation, which may be false.
 	Reason string `json:"reason,omitempty"`
@@ -100,6 +100,10 @@ type Request struct {
 	// contain commands, and named the call's project. Otherwise it is empty or, for people, the
 	// reason why the call cannot run contained. It is not part of the digest.
 	Contain string `json:"contain,omitempty"`
+	// NodPath is the absolute path of the nod program on the request's host. A call that runs
+	// contained starts this program; without it no call runs contained. It is not part of the
+	// digest.
+	NodPath string `json:"nod_path,omitempty"`
 
 	Options []Option `json:"options,omitempty"`
 	// TimeoutSeconds is the time limit of a request of kind permission; 0 means

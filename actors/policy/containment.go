@@ -96,32 +96,42 @@ func (c *Containment) Needs() []Permission {
 	return perms
 }
 
-// RunInput returns the input of a shell tool with its command replaced by one that asks the
-// engine for the decision with this key, and then runs the line contained. It returns false if
-// the input has no single text field for the command.
-func (c *Containment) RunInput(input json.RawMessage, key string) (json.RawMessage, bool) {
+// Runs reports whether RunInput changes this input so that it runs the line of c.
+func (c *Containment) Runs(input json.RawMessage) bool {
 	in, err := tools.ReadInput(input)
 	if err != nil {
-		return nil, false
+		return false
 	}
-	if src, dir, why := in.Command(); src != c.Line || why != "" || dir != "" && pathname.Clean(dir) != c.Dir {
-		return nil, false
-	}
-	field := ""
-	for _, name := range []string{"command", "cmd"} {
-		if s, ok := in.Text(name); ok && s == c.Line {
-			field = cmp.Or(field, name)
-		}
-	}
-	if field == "" {
-		return nil, false
-	}
-	if in[field], err = schemas.Encode(contained.RunLine(key, c.Line)); err != nil {
-		return nil, false
-	}
-	raw, err := json.Marshal(in)
-	return raw, err == nil
+	src, dir, why := in.Command()
+	return src == c.Line && why == "" && (dir == "" || pathname.Clean(dir) == c.Dir)
 }
 
 // Words returns the words that the changed command runs contained.
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
+
+// RunInput returns the input of a shell tool with its command replaced by one that asks the
+// engine for the decision with this key, and then runs the original command contained. nod is the
+// absolute path of the nod program that the new command starts. RunInput also returns the words
+// that run contained. It returns false if the input has no single text field for the command, or
+// if nod is no path that a shell can be given.
+func RunInput(input json.RawMessage, nod, key string) (changed json.RawMessage, words []string, ok bool) {
+	in, err := tools.ReadInput(input)
+	if err != nil || CheckPath(nod) != nil || pathname.Clean(nod) != nod {
+		return nil, nil, false
+	}
+	src, _, why := in.Command()
+	field := ""
+	for _, name := range []string{"command", "cmd"} {
+		if s, isText := in.Text(name); isText && s == src {
+			field = cmp.Or(field, name)
+		}
+	}
+	if why != "" || src == "" || field == "" {
+		return nil, nil, false
+	}
+	if in[field], err = schemas.Encode(contained.RunLine(nod, key, src)); err != nil {
+		return nil, nil, false
+	}
+	changed, err = json.Marshal(in)
+	return changed, contained.Words(src), err == nil
+}

@@ -5,11 +5,11 @@ import "strings"
 // Words returns the words of the command that runs a line contained.
 func Words(line string) []string { return []string{"bash", "-c", line} }
 
-// RunLine returns the command line that runs the decision with this key. In every shell that
-// hosts use (Bash, Zsh, dash and fish), it is one command, nod exec, with the line as its last
-// word.
-func RunLine(key, line string) string {
-	words := []string{"nod", "exec", "--run", key, "--"}
+// RunLine returns the command line that runs the decision with this key by the nod program at
+// the absolute path nod. In every shell that hosts use (Bash, Zsh, dash and fish), it is one
+// command, nod exec, with the line as its last word.
+func RunLine(nod, key, line string) string {
+	words := []string{Quote(nod), "exec", "--run", key, "--"}
 	w := Words(line)
 	return strings.Join(append(words, w[0], w[1], Quote(w[2])), " ")
 }
