@@ -104,6 +104,9 @@ type Request struct {
 	// contained starts this program; without it no call runs contained. It is not part of the
 	// digest.
 	NodPath string `json:"nod_path,omitempty"`
+	// NodData is the absolute path of the data directory with which a contained call finds its
+	// nod; empty means the default one. It is not part of the digest.
+	NodData string `json:"nod_data,omitempty"`
 
 	Options []Option `json:"options,omitempty"`
 	// TimeoutSeconds is the time limit of a request of kind permission; 0 means

@@ -24,7 +24,7 @@ func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.R
 	if c == nil || !s.containable() || !c.Runs(s.request.ActionDetails) {
 		return nil, nil
 	}
-	input, _, ok := policy.RunInput(s.request.ActionDetails, s.request.NodPath, s.key())
+	input, _, ok := policy.RunInput(s.request.ActionDetails, programOf(&s.request), s.key())
 	if !ok {
 		return nil, nil
 	}
@@ -32,6 +32,11 @@ func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.R
 		Container: schemas.Container{Dir: c.Dir, Project: c.Project, ReadOnly: c.ReadOnly, Permissions: tags(c.Needs())},
 		Words:     schemas.WordsDigest(c.Words()),
 	}, input
+}
+
+// programOf returns the nod program that starts the call of a request contained.
+func programOf(r *schemas.Request) policy.Program {
+	return policy.Program{Path: r.NodPath, Data: r.NodData}
 }
 
 // runContained returns the verdict that allows a call to run in the container of v, with the
@@ -54,7 +59,7 @@ func runInput(entry *bus.Entry, pendingID string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	input, words, ok := policy.RunInput(r.ActionDetails, r.NodPath, schemas.Key(r.SessionID, pendingID))
+	input, words, ok := policy.RunInput(r.ActionDetails, programOf(&r), schemas.Key(r.SessionID, pendingID))
 	if !ok || schemas.WordsDigest(words) != entry.Record.Run.Words {
 		return nil, schemas.Errorf(schemas.CodeInternal, "%s cannot be changed to run contained: make the call again", entry.Key)
 	}

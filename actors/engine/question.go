@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -39,9 +40,10 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	nod := ""
+	var program *policy.Program
 	if rec.Run != nil {
-		nod = s.request.NodPath
+		by := programOf(&s.request)
+		program = &by
 	}
 	data, err := schemas.Encode(struct {
 		Same       string
@@ -50,8 +52,8 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 		Routes     []schemas.Route
 		Foreground string
 		Run        *schemas.ContainedRun `json:",omitempty"`
-		Nod        string                `json:",omitempty"`
-	}{same, s.request.Options, rec.Risk, rec.Routes, rec.Foreground, rec.Run, nod})
+		Program    *policy.Program       `json:",omitempty"`
+	}{same, s.request.Options, rec.Risk, rec.Routes, rec.Foreground, rec.Run, program})
 	if err != nil {
 		return "", fmt.Errorf("name the question of %s: %w", s.key(), err)
 	}

@@ -22,6 +22,9 @@ type Containment struct {
 	needs []contained.Need
 }
 
+// Program is the nod program that starts contained commands.
+type Program = contained.Program
+
 // containedRule is the Rule of verdicts that run a call contained, or would if a permission
 // were granted.
 const containedRule = "default contained"
@@ -110,13 +113,12 @@ func (c *Containment) Runs(input json.RawMessage) bool {
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
 
 // RunInput returns the input of a shell tool with its command replaced by one that asks the
-// engine for the decision with this key, and then runs the original command contained. nod is the
-// absolute path of the nod program that the new command starts. RunInput also returns the words
-// that run contained. It returns false if the input has no single text field for the command, or
-// if nod is no path that a shell can be given.
-func RunInput(input json.RawMessage, nod, key string) (changed json.RawMessage, words []string, ok bool) {
+// engine for the decision with this key, and then runs the original command contained, by the
+// nod program by. RunInput also returns the words that run contained. It returns false if the
+// input has no single text field for the command, or if a path of by is not clean and absolute.
+func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
 	in, err := tools.ReadInput(input)
-	if err != nil || CheckPath(nod) != nil || pathname.Clean(nod) != nod {
+	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) {
 		return nil, nil, false
 	}
 	src, _, why := in.Command()
@@ -129,9 +131,12 @@ func RunInput(input json.RawMessage, nod, key string) (changed json.RawMessage, 
 	if why != "" || src == "" || field == "" {
 		return nil, nil, false
 	}
-	if in[field], err = schemas.Encode(contained.RunLine(nod, key, src)); err != nil {
+	if in[field], err = schemas.Encode(contained.RunLine(by, key, src)); err != nil {
 		return nil, nil, false
 	}
 	changed, err = json.Marshal(in)
 	return changed, contained.Words(src), err == nil
 }
+
+// usable reports whether a command line may contain the path.
+func usable(p string) bool { return CheckPath(p) == nil && pathname.Clean(p) == p }

@@ -71,7 +71,7 @@ func (c *hookCmd) Run(e *env) error {
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
 		Host: hostname, User: name, Project: project, Waits: waits, Stderr: e.stderr,
-		Contain: contain, NodPath: nodPath,
+		Contain: contain, NodPath: nodPath, NodData: namedData(dir),
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
@@ -104,6 +104,15 @@ func containable(project string) (contain, nodPath string) {
 		return err.Error() + ", so it cannot run contained", ""
 	}
 	return schemas.ContainPossible, nodPath
+}
+
+// namedData returns the data directory, or "" if it is the default one. A host's shell may lack
+// the options and variables of its hooks.
+func namedData(dir string) string {
+	if home, err := bus.DataHome(); err != nil || home != dir {
+		return dir
+	}
+	return ""
 }
 
 // leadsElsewhere reports whether a path is not the real path of its directory.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
@@ -232,4 +233,34 @@ func TestACallThatRunsContainedIsNotEdited(t *testing.T) {
 	_, err := env.Ann().Answer(env.Ctx, a)
 	env.Contains(env.Refusal(err, schemas.CodeValidation).Message, "say what to run instead")
 	env.Nil(env.Stored(requests[0].Key()).Record.Decision)
+}
+
+// A decision is ten minutes old, and a little less.
+func TestACommandStartsSoonAfterItsDecisionOrNot(t *testing.T) {
+	t.Parallel()
+	env := rig.Start(t)
+	env.Apply(joined())
+	ada := env.Agent("ada")
+	for age, starting := range map[time.Duration]bool{schemas.MaxRunAge: false, schemas.MaxRunAge - time.Minute: true} {
+		for _, byPerson := range []bool{false, true} {
+			session := fmt.Sprintf("S%d%v", int(age.Seconds()), byPerson)
+			r, command := line(session, "c1", "make test"), "make test"
+			if byPerson {
+				r, command = line(session, "c1", "npm ci"), "npm ci"
+				env.Ann().Allows(ada.Asks(r))
+			} else {
+				env.Equal(schemas.Allowed, ada.Gets(r).Outcome)
+			}
+			entry := env.Stored(r.Key())
+			entry.Record.Decision.DecidedAt = entry.Record.Decision.DecidedAt.Add(-age)
+			_, err := env.Store.Records.Amend(env.Ctx, entry, time.Hour)
+			env.NoError(err)
+			_, err = starts(ada, r, "bash", "-c", command)
+			if starting {
+				env.NoError(err)
+			} else {
+				env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "too long ago")
+			}
+		}
+	}
 }

@@ -78,7 +78,7 @@ func FuzzRunLine(f *testing.F) {
 		if strings.ContainsRune(src, 0) || !utf8.ValidString(src) || strings.ContainsRune(src, '\r') {
 			return // the reader of command lines refuses control characters
 		}
-		line := contained.RunLine("/opt/my programs/nod", "s.c", src)
+		line := contained.RunLine(contained.Program{Path: "/opt/my programs/nod"}, "s.c", src)
 		for _, lang := range []syntax.LangVariant{syntax.LangBash, syntax.LangPOSIX, syntax.LangMirBSDKorn} {
 			file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(line), "")
 			require.NoError(t, err, line)

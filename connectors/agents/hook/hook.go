@@ -48,8 +48,9 @@ type Options struct {
 	// runs a changed input.
 	Contain string
 	// NodPath is the absolute path of the nod program that a call starts to run contained. If
-	// it is empty, no call runs contained.
-	NodPath string
+	// it is empty, no call runs contained. NodData is its data directory, or empty for the
+	// default one.
+	NodPath, NodData string
 	// DeferAfter is how long the hook waits for a decision; zero means without limit. After
 	// that time, in an Alone turn (see Turn), the hook tells the host to end its run and
 	// repeat the call later. In a Shared turn it denies the call instead, and the request
