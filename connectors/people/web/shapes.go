@@ -88,7 +88,6 @@ type requestView struct {
 	// only in ids, deadlines and numbers of calls.
 	Same string `json:"same"`
 
-	sortKey string // orders requests by creation time, then by key
 	version string // a text that changes when something changes that the page shows
 }
 
@@ -163,7 +162,6 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 		Kind: r.Kind, ToolName: r.ToolName, Agent: p.Agent, Risk: p.Risk, Digest: p.Digest, Deadline: p.Deadline,
 		Summary: people.Summary(p, summaryWidth), Remember: []string{}, Takes: []string{}, CodeWord: p.HasCondition(schemas.ConditionCodeWord),
 		Waiters: p.Waiters, Waiting: p.Waiting, Times: people.Times(p),
-		sortKey: fmt.Sprintf("%020d.%s", r.CreatedAt.UnixNano(), p.Key()),
 	}
 	parts := people.Parts(p, now)
 	q.Parts, q.Exact = partsIn(parts), partsIn(people.Exact(p))
@@ -176,6 +174,11 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	q.Same = q.same(parts)
 	q.version = fmt.Sprint(q.Same, q.Waiters, q.Waiting, q.Deadline.UnixNano(), p.Detached)
 	return q
+}
+
+// sortKeyOf orders requests by creation time, then by key.
+func sortKeyOf(p *schemas.Prompt) string {
+	return fmt.Sprintf("%020d.%s", p.Request.CreatedAt.UnixNano(), p.Key())
 }
 
 // ownParts are the labels of those parts, all written by nod, that may differ between
