@@ -69,6 +69,17 @@ func (p *plan) fill(data []byte, v any, maxDepth int) bool {
 	return false
 }
 
+// ReadRequest decodes a request that an engine has accepted and stored. Unlike Load, it applies
+// no rules: these may have been others when the request was accepted.
+func ReadRequest(data []byte) (Request, error) {
+	var r Request
+	if nouns()[reflect.TypeFor[*Request]()].loose().fill(data, &r, 0) {
+		return r, nil
+	}
+	err := json.Unmarshal(data, &r)
+	return r, err
+}
+
 func (n *noun) load(data []byte, v any) error {
 	if p := n.loose(); !p.fill(data, v, 0) {
 		if err := json.Unmarshal(data, v); err != nil {

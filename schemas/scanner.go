@@ -10,11 +10,16 @@ type scanner struct {
 	at   int
 	// strict refuses what parse refuses: names that occur twice, halves of surrogate pairs, and
 	// numbers that RFC 8785 might change.
-	strict   bool
+	strict bool
+	// compact refuses blanks between the parts.
+	compact  bool
 	maxDepth int
 }
 
 func (s *scanner) space() {
+	if s.compact {
+		return
+	}
 	for s.at < len(s.data) {
 		switch s.data[s.at] {
 		case ' ', '\n', '\r', '\t':

@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"reflect"
 	"strings"
 )
 
@@ -68,6 +69,9 @@ func SplitKey(key string) (sessionID, pendingID string) {
 // Encode returns v as JSON without HTML escaping, with which 256 KiB of "<" would become
 // 1.5 MB.
 func Encode(v any) ([]byte, error) {
+	if data, ok := encode(reflect.ValueOf(v)); ok {
+		return data, nil
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -75,6 +79,21 @@ func Encode(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}
+
+// encode encodes a struct, or the struct that a pointer points to, if it has a writer.
+func encode(v reflect.Value) ([]byte, bool) {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return nil, false
+	}
+	w := writerOf(v.Type())
+	if w == nil || w.kind != planStruct {
+		return nil, false
+	}
+	return w.encode(v)
 }
 
 // TypeOf returns a message's type, or "" if the message has no type. Messages that nod writes
