@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -182,8 +181,8 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 }
 
 func requestOf(rec *schemas.Record) (schemas.Request, error) {
-	var r schemas.Request
-	if err := json.Unmarshal(rec.Request, &r); err != nil {
+	r, err := schemas.ReadRequest(rec.Request)
+	if err != nil {
 		return r, fmt.Errorf("decode the request in its record: %w", err)
 	}
 	r.Rejoin, r.Revision = false, 0
