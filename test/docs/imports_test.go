@@ -114,7 +114,7 @@ func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
 		"github.com/aymanbagabas/go-udiff":      {"connectors/people/payload"},
-		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // httpapi imports this module only in tests
+		"github.com/santhosh-tekuri/jsonschema": {"schemas", "connectors/agents/httpapi"}, // only in tests: see schemas/schema.go
 		"github.com/alecthomas/kong":            {"cmd/..."},
 		"github.com/coder/websocket":            {"connectors/people/web", "connectors/agents/acp", "test/..."},
 		"github.com/chromedp":                   {"connectors/people/web"}, // imported only in tests
