@@ -63,12 +63,13 @@ func (c *hookCmd) Run(e *env) error {
 	}
 	dir, dirErr := e.dataDir()
 	waits := func(sessionID, pendingID string) (func(), error) { return hookwait.Hold(dir, sessionID, pendingID) }
+	var notes hook.Unsettled = unsettled(dir)
 	if dirErr != nil {
-		waits = nil
+		waits, notes = nil, nil
 	}
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Stderr: e.stderr,
+		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Unsettled: notes, Stderr: e.stderr,
 		Contain: containable(os.Getenv("CLAUDE_PROJECT_DIR")),
 	})
 	if dirErr == nil {
@@ -77,14 +78,26 @@ func (c *hookCmd) Run(e *env) error {
 			installs.Ran(dir, host.Name, version())
 		}
 	}
-	if client != nil {
-		client.Close()
-	}
+	// The connection ends with the process. Every call has its reply by now, so that nothing is
+	// left to send; Client.Close would wait 10 ms longer.
 	if code != exitOK {
 		return exit(code)
 	}
 	return nil
 }
+
+// unsettled is hook.Unsettled in a data directory.
+type unsettled string
+
+func (dir unsettled) Note(sessionID, tool string) error {
+	return hookwait.NoteUnsettled(string(dir), sessionID, tool)
+}
+
+func (dir unsettled) Noted(sessionID, tool string) bool {
+	return hookwait.IsUnsettled(string(dir), sessionID, tool)
+}
+
+func (dir unsettled) Forget(sessionID string) { hookwait.Settle(string(dir), sessionID) }
 
 // containable returns the hook.Options.Contain for a project.
 func containable(project string) string {

@@ -51,6 +51,9 @@ func in(importPath string, patterns ...string) bool {
 	})
 }
 
+// anyPackage is a package that every package may import.
+const anyPackage = "internal/lazyregexp"
+
 // mayImport lists, for a pattern of packages, the packages of nod that they may import. For
 // each package the first row that matches applies. Imports of tests are not checked.
 var mayImport = []struct {
@@ -58,7 +61,7 @@ var mayImport = []struct {
 	may  []string
 }{
 	{"schemas/...", nil},
-	{"internal/testprogram", nil},
+	{"internal/...", nil},
 	{"bus/roles", []string{"schemas"}},
 	{"bus", []string{"schemas", "bus/roles"}},
 	{"actors/policy/pathname", nil},
@@ -100,7 +103,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		})
 		require.GreaterOrEqual(t, i, 0, "%s has no row in mayImport: add one", p.ImportPath)
 		for _, imported := range p.Imports {
-			if in(imported, "...") && !in(imported, mayImport[i].may...) {
+			if in(imported, "...") && !in(imported, append(slices.Clone(mayImport[i].may), anyPackage)...) {
 				t.Errorf("%s may not import %s", p.ImportPath, imported)
 			}
 		}

@@ -2,12 +2,12 @@ package commands
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // runnerFlags returns lists of the flags that are known to keep to the project: a runner with
@@ -84,7 +84,7 @@ func goFlags(own string) *Command {
 
 // goLinkerFlags matches linker flags that only leave out symbols and set variables. Others name
 // a program that links.
-var goLinkerFlags = regexp.MustCompile(`^(?:\s*(?:-s|-w|-X[ =][\w./-]+=[\w.:+/-]*))*\s*$`)
+var goLinkerFlags = lazyregexp.New(`^(?:\s*(?:-s|-w|-X[ =][\w./-]+=[\w.:+/-]*))*\s*$`)
 
 func checkGoFlags(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
@@ -102,10 +102,10 @@ func checkGoFlags(_ Secrets, a *Args) string {
 
 // outputFile matches files that only builds and tests write: in a directory for outputs, or
 // with a name that tools give to reports. The answer to a build must not overwrite a source.
-var outputFile = regexp.MustCompile(`^(?:/dev/null|(?:\./)?(?:(?:bin|build|dist|out|target|coverage|tmp|reports|test-results)/(?:[\w-]+/)*[\w-]+(?:\.(?:out|prof|pprof|html|xml|json|exe|test|so|a|wasm))?|(?:c|cover|coverage|cpu|mem|block|mutex|trace|profile)[\w-]*\.(?:out|prof|pprof)|[\w-]*junit[\w-]*\.xml|coverage\.(?:html|xml|json)))$`)
+var outputFile = lazyregexp.New(`^(?:/dev/null|(?:\./)?(?:(?:bin|build|dist|out|target|coverage|tmp|reports|test-results)/(?:[\w-]+/)*[\w-]+(?:\.(?:out|prof|pprof|html|xml|json|exe|test|so|a|wasm))?|(?:c|cover|coverage|cpu|mem|block|mutex|trace|profile)[\w-]*\.(?:out|prof|pprof)|[\w-]*junit[\w-]*\.xml|coverage\.(?:html|xml|json)))$`)
 
 // plainName matches a name that no program takes for a path.
-var plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+var plainName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // runnerLists holds the lists of runnerFlags. The caller must not change them.
 var runnerLists = sync.OnceValue(runnerFlags)

@@ -6,13 +6,13 @@ package rules
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Rule is one compiled rule of the settings.
@@ -35,7 +35,7 @@ func (r *Rule) HasPath() bool { return r.paths != nil }
 // HasCommand reports whether the rule covers only certain commands.
 func (r *Rule) HasCommand() bool { return r.argv != nil }
 
-var toolPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
+var toolPattern = lazyregexp.New(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
 
 // Parse compiles a rule. Its error says what is wrong with the rule and how to write it.
 func Parse(text string) (Rule, error) {

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -118,7 +118,7 @@ func command(a *ask, r *schemas.Request) (err error) {
 
 // shellWrapper matches the shell by which Codex runs each command, if the command is one
 // argument in single quotes or without quotes. It captures the command.
-var shellWrapper = regexp.MustCompile(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
+var shellWrapper = lazyregexp.New(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
 
 // script returns the command without the shell that Codex wraps around it. If shellWrapper
 // does not match, it returns the whole text, so that a person is asked.

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // config edits a config.toml line by line, because TOML libraries drop the comments
@@ -108,7 +108,7 @@ func stateKey(line string) (key string, ok bool) {
 	return key, !deeper
 }
 
-var hashLine = regexp.MustCompile(`^\s*trusted_hash\s*=\s*(?:"[^"]*"|'[^']*')`)
+var hashLine = lazyregexp.New(`^\s*trusted_hash\s*=\s*(?:"[^"]*"|'[^']*')`)
 
 // hash returns the number of the line in [from, to) that sets the hash, or -1.
 func (f *config) hash(from, to int) int {
@@ -120,7 +120,7 @@ func (f *config) hash(from, to int) int {
 
 // inline matches a line that defines hooks or hooks.state as an inline table. Codex
 // rejects a file that adds to such a table elsewhere; the TOML library here accepts it.
-var inline = regexp.MustCompile(`^\s*["']?(?:hooks|state|hooks["']?\s*\.\s*["']?state)["']?\s*=\s*\{`)
+var inline = lazyregexp.New(`^\s*["']?(?:hooks|state|hooks["']?\s*\.\s*["']?state)["']?\s*=\s*\{`)
 
 // check returns an error if the edit changed more than the trust in these hooks, or
 // if Codex could not read the result.
