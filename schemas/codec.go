@@ -131,8 +131,8 @@ func (n *noun) checkFully(data []byte, v any) error {
 	if err := n.checkType(tree); err != nil {
 		return err
 	}
-	if err := schema.Validate(tree); err != nil {
-		return describe(err, schema)
+	if err := schema.check(tree); err != nil {
+		return err
 	}
 	if unmarshalled != nil {
 		return describeUnmarshal(unmarshalled)

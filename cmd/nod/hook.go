@@ -63,15 +63,16 @@ func (c *hookCmd) Run(e *env) error {
 	}
 	dir, dirErr := e.dataDir()
 	waits := func(sessionID, pendingID string) (func(), error) { return hookwait.Hold(dir, sessionID, pendingID) }
+	var notes hook.Unsettled = unsettled(dir)
 	if dirErr != nil {
-		waits = nil
+		waits, notes = nil, nil
 	}
 	project := os.Getenv("CLAUDE_PROJECT_DIR")
 	contain, nodPath := containable(project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: project, Waits: waits, Stderr: e.stderr,
-		Contain: contain, NodPath: nodPath, NodData: namedData(dir),
+		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Unsettled: notes, Stderr: e.stderr,
+		Contain: containable(os.Getenv("CLAUDE_PROJECT_DIR")),
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
@@ -79,18 +80,29 @@ func (c *hookCmd) Run(e *env) error {
 			installs.Ran(dir, host.Name, version())
 		}
 	}
-	if client != nil {
-		client.Close()
-	}
+	// The connection ends with the process. Every call has its reply by now, so that nothing is
+	// left to send; Client.Close would wait 10 ms longer.
 	if code != exitOK {
 		return exit(code)
 	}
 	return nil
 }
 
-// containable returns the hook.Options.Contain for a project, and the nod program that starts its
-// contained calls.
-func containable(project string) (contain, nodPath string) {
+// unsettled is hook.Unsettled in a data directory.
+type unsettled string
+
+func (dir unsettled) Note(sessionID, tool string) error {
+	return hookwait.NoteUnsettled(string(dir), sessionID, tool)
+}
+
+func (dir unsettled) Noted(sessionID, tool string) bool {
+	return hookwait.IsUnsettled(string(dir), sessionID, tool)
+}
+
+func (dir unsettled) Forget(sessionID string) { hookwait.Settle(string(dir), sessionID) }
+
+// containable returns the hook.Options.Contain for a project.
+func containable(project string) string {
 	switch {
 	case runtime.GOOS != "linux":
 		return "this system cannot run it contained", ""

@@ -33,14 +33,19 @@ const (
 	exitOpen      = 6 // with --async: the request is pending
 )
 
-// cli is the command line: all commands, and the flags that every command has.
-type cli struct {
+// globals are the flags that all commands have.
+type globals struct {
 	NatsURL string `name:"nats-url" placeholder:"URL,…" help:"NATS servers to use instead of the nod that runs here (NOD_URL)."`
 	Creds   string `placeholder:"FILE" type:"path" help:"Key file for those servers (NOD_CREDS)."`
 	Data    string `placeholder:"DIR" type:"path" help:"Data directory (NOD_DATA)."`
 	Verbose bool   `short:"v" help:"Log more."`
 
 	VersionFlag versionFlag `name:"version" help:"Print the version."`
+}
+
+// cli is the command line: the commands and the flags that all of them have.
+type cli struct {
+	globals
 
 	Up        upCmd        `cmd:"" group:"run" help:"Run nod: server, engine, terminal and web inbox."`
 	Engine    engineCmd    `cmd:"" group:"run" help:"Run an engine alone against NATS servers."`
@@ -119,18 +124,43 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	var c cli
-	done := -1 // kong's exit code after it has printed help or the version; -1 otherwise
-	parser, err := newParser(&c, stdout, stderr, func(code int) { done = code })
-	if err != nil {
-		return fail(stderr, err)
+// hookLine is the part of cli that a hook needs. Reading the whole cli takes milliseconds, which
+// each tool call of an agent would wait for.
+type hookLine struct {
+	globals
+
+	Hook hookCmd `cmd:""`
+}
+
+// parserFor returns the parser for a command line, and the flags that it sets.
+func parserFor(args []string, stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, *globals, error) {
+	if args[0] == "hook" && !slices.Contains(args, "--help") && !slices.Contains(args, "-h") {
+		debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(hookMemory)
+		var h hookLine
+		parser, err := kong.New(&h, kong.Name("nod"), kong.Writers(stdout, stderr), kong.Exit(exit))
+		return parser, &h.globals, err
 	}
+	var c cli
+	parser, err := newParser(&c, stdout, stderr, exit)
+	return parser, &c.globals, err
+}
+
+// hookMemory is the size of a hook's memory, in bytes, from which on it collects garbage. Most
+// hooks end before.
+const hookMemory = 64 << 20
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
 	case args[0] == "help" && !slices.Contains(args, "--help"):
 		args = append(slices.Clone(args[1:]), "--help")
+	}
+	done := -1 // kong's exit code after it has printed help or the version; -1 otherwise
+	parser, c, err := parserFor(args, stdout, stderr, func(code int) { done = code })
+	if err != nil {
+		return fail(stderr, err)
 	}
 	parsed, err := parser.Parse(args)
 	if done >= 0 {

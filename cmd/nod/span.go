@@ -2,15 +2,16 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // A span is a duration in a flag. It has Go's units, and d for days.
 type span time.Duration
 
-var days = regexp.MustCompile(`^(\d{1,6})d(.*)$`)
+var days = lazyregexp.New(`^(\d{1,6})d(.*)$`)
 
 // UnmarshalText reads "30m", "8h", "1d" or "1d12h".
 func (s *span) UnmarshalText(text []byte) error {

@@ -1,11 +1,11 @@
 package contained
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 type interpreter struct {
@@ -296,7 +296,7 @@ func (c *command) runsCode(t shell.Term) {
 // maxCode bounds, in bytes, the code in a command line.
 const maxCode = 4 << 10
 
-var codeWord = regexp.MustCompile("[^\\s'\"`(),;=<>{}]+")
+var codeWord = lazyregexp.New("[^\\s'\"`(),;=<>{}]+")
 
 func namesSecret(c *command, code string) bool {
 	for _, w := range codeWord.FindAllString(code, 200) {
@@ -307,7 +307,8 @@ func namesSecret(c *command, code string) bool {
 	return false
 }
 
-var safeOpen = regexp.MustCompile(`\bopen\s*\([^,()]*(?:,\s*(?:mode\s*=\s*)?['"]r[bt]?['"])?(?:,\s*(?:encoding|errors)\s*=\s*['"][^'"]*['"])?\s*\)`)
+// safeOpen matches a call that opens a file to read it.
+var safeOpen = lazyregexp.New(`\bopen\s*\([^,()]*(?:,\s*(?:mode\s*=\s*)?['"]r[bt]?['"])?(?:,\s*(?:encoding|errors)\s*=\s*['"][^'"]*['"])?\s*\)`)
 
 // dangerous reports whether code may delete or overwrite files, start programs, use a database
 // or the network, or hide its effects.
@@ -316,12 +317,13 @@ func dangerous(code string) bool {
 	return dangerousCode.MatchString(safeOpen.ReplaceAllString(code, ""))
 }
 
-var standardOutput = regexp.MustCompile(`\b(?:sys|process)\.std(?:out|err)\.write`)
+// standardOutput matches a call that prints.
+var standardOutput = lazyregexp.New(`\b(?:sys|process)\.std(?:out|err)\.write`)
 
-// dangerousCode matches dangerous code in Python, JavaScript, Ruby, Perl, PHP and Lua. It also
-// matches eval, getattr, an index and similar forms, which code needs to hide the name of a
-// function that it calls.
-var dangerousCode = regexp.MustCompile(`(?i)` + strings.Join([]string{
+// dangerousCode matches such code in Python, JavaScript, Ruby, Perl, PHP and Lua. To call a
+// function whose name it hides, code needs eval, getattr, an index or a similar form; these
+// match too.
+var dangerousCode = lazyregexp.New(`(?i)` + strings.Join([]string{
 	`write|\bcopy_|\bcopy\s*\(|\bsave|\bto_(?:csv|json|excel|parquet)|extract|clear|fileio|filehandler|inplace|gzipfile|snapshot|splfile|io\.output|file\.new|\bmk[ds]|copytree|['"](?:w[bt]?\+?[bt]?|r[bt]?\+[bt]?)['"]|venv|profile`,
 	`unlink|rmtree|rmdir|rm_|\bremove|\brm(?:Sync)?\b|delete|fileutils|shutil|send2trash|rimraf|truncate|move`,
 	`rename|\.replace\s*\(\s*[^,()]*\)|os\.replace|copyfile|\bcp(?:Sync)?\s*\(|symlink|\blink(?:Sync)?\s*\(|chmod|chown|mkfifo`,

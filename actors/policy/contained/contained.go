@@ -9,7 +9,6 @@
 package contained
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Judgement says whether a command line may run contained.
@@ -176,8 +176,8 @@ func (j *judge) step(s *shell.Script, st shell.Step) {
 	c.other()
 }
 
-// programName matches names and paths of programs that people can read safely.
-var programName = regexp.MustCompile(`^(?:[~.]?/|\.\./)?[A-Za-z0-9_.+:][A-Za-z0-9_.+:@/-]*[A-Za-z0-9_.+-]$|^[A-Za-z0-9_:.]$`)
+// programName matches the names and paths of programs that a person reads as they are.
+var programName = lazyregexp.New(`^(?:[~.]?/|\.\./)?[A-Za-z0-9_.+:][A-Za-z0-9_.+:@/-]*[A-Za-z0-9_.+-]$|^[A-Za-z0-9_:.]$`)
 
 // command is one command whose name is known.
 type command struct {

@@ -1,12 +1,12 @@
 package contained
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // edits checks sed. Edits in place may only be substitutions and deletions of selected lines,
@@ -54,12 +54,12 @@ func (c *command) edits() {
 	}
 }
 
-// bareDelete matches a sed script that deletes or quits without an address.
-var bareDelete = regexp.MustCompile(`(?m)^\s*(?:[^;\n]*;)?\s*(?:1~1|1,\$|0~1)?\s*[dDqQ]\s*(?:;|$)`)
+// bareDelete matches a script of sed that deletes or quits without an address.
+var bareDelete = lazyregexp.New(`(?m)^\s*(?:[^;\n]*;)?\s*(?:1~1|1,\$|0~1)?\s*[dDqQ]\s*(?:;|$)`)
 
-// mostLines matches a sed script, or flags, that keep few lines: the script prints only
-// selected lines, quits, deletes to the end or all but some lines, or empties every line.
-var mostLines = regexp.MustCompile(`(?m)^(?:-[a-zE]*n|--q|--s)|(?:^|[;}\d/$])\s*[qQ]\s*\d*\s*(?:;|\}|$)|!\s*[dD]|,\s*\$\s*[dD]|/[.^$*]{1,3}/\s*[dD]|^\s*s(?:/|\||#)[.^$*]+(?:/|\||#){2}`)
+// mostLines matches a script of sed, or its flags, that keeps few lines: it prints only what it
+// is told to, quits, deletes to the end or all but some lines, or empties every line.
+var mostLines = lazyregexp.New(`(?m)^(?:-[a-zE]*n|--q|--s)|(?:^|[;}\d/$])\s*[qQ]\s*\d*\s*(?:;|\}|$)|!\s*[dD]|,\s*\$\s*[dD]|/[.^$*]{1,3}/\s*[dD]|^\s*s(?:/|\||#)[.^$*]+(?:/|\||#){2}`)
 
 func texts(terms []shell.Term) []string {
 	out := make([]string, len(terms))
@@ -80,8 +80,8 @@ func withoutGlob(t shell.Term) shell.Term {
 	return t
 }
 
-// awkActs matches an awk program that writes, runs or reads by itself.
-var awkActs = regexp.MustCompile(`system|getline|close\s*\(|\||@|print[^;}]*>|printf[^;}]*>|ENVIRON`)
+// awkActs matches a program of awk that writes, runs or reads by itself.
+var awkActs = lazyregexp.New(`system|getline|close\s*\(|\||@|print[^;}]*>|printf[^;}]*>|ENVIRON`)
 
 // scans judges awk. Its other flags dump variables, print the program to a file, debug, or load
 // programs and libraries.

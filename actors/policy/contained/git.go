@@ -2,12 +2,12 @@ package contained
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // gitKeeps lists subcommands of git that lose no work with these flags: they add to the history
@@ -148,8 +148,8 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 	}
 }
 
-// sshRemote matches a remote's address for SSH.
-var sshRemote = regexp.MustCompile(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
+// sshRemote matches the address of a remote that is reached by SSH.
+var sshRemote = lazyregexp.New(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
 
 // remote adds the permission for a remote's host, or for the whole network if the repository's
 // configuration names the remote: nod does not read that here.

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -114,9 +114,9 @@ func command(a *ask, r *schemas.Request) (err error) {
 	return nil
 }
 
-// shellWrapper matches the shell with which Codex runs a command, if the command is one argument, in
-// single quotes or without quotes. It captures the command.
-var shellWrapper = regexp.MustCompile(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
+// shellWrapper matches the shell by which Codex runs each command, if the command is one
+// argument in single quotes or without quotes. It captures the command.
+var shellWrapper = lazyregexp.New(`^(?:/usr)?/bin/(?:ba|z)sh -l?c (?:'([^']+)'|([A-Za-z0-9_./+-]+))$`)
 
 // script returns a command without the shell with which Codex runs it. If shellWrapper does not match,
 // script returns the whole text, so that nod asks a person.

@@ -1,13 +1,14 @@
 package contain
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // secretVariable matches names of environment variables that may hold secrets.
-var secretVariable = regexp.MustCompile(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|_PASS$|^PASS$|_PWD$|CREDENTIAL|_CREDS?$|API_?KEY|_KEYS?$|^KEY$|ACCESS_?KEY|PRIVATE|_AUTH$|^AUTH_|_AUTH_|COOKIE|_DSN$|_PAT$|_CERT_DATA|SIGNATURE|KUBECONFIG|^AWS_|^AZURE_|^GOOGLE_|^GCLOUD_|^OCI_|^DATABASE_URL|WEBHOOK|^NOD_|^VAULT_|^ANTHROPIC_|^OPENAI_|^GEMINI_|^SENTRY_|^ASKPASS$|_ASKPASS$|^BASH_FUNC_)`)
+var secretVariable = lazyregexp.New(`(?i)(TOKEN|SECRET|PASSW|PASSPHRASE|_PASS$|^PASS$|_PWD$|CREDENTIAL|_CREDS?$|API_?KEY|_KEYS?$|^KEY$|ACCESS_?KEY|PRIVATE|_AUTH$|^AUTH_|_AUTH_|COOKIE|_DSN$|_PAT$|_CERT_DATA|SIGNATURE|KUBECONFIG|^AWS_|^AZURE_|^GOOGLE_|^GCLOUD_|^OCI_|^DATABASE_URL|WEBHOOK|^NOD_|^VAULT_|^ANTHROPIC_|^OPENAI_|^GEMINI_|^SENTRY_|^ASKPASS$|_ASKPASS$|^BASH_FUNC_)`)
 
 // droppedVariables name sockets and programs that do not exist in the container, or change the code
 // that the command's programs run.
@@ -18,7 +19,7 @@ var droppedVariables = []string{
 }
 
 // loginInValue matches a URL with a password.
-var loginInValue = regexp.MustCompile(`://[^/@\s]*:[^/@\s]+@`)
+var loginInValue = lazyregexp.New(`://[^/@\s]*:[^/@\s]+@`)
 
 // cleanEnvironment returns the variables of env without secrets, followed by those of more.
 func cleanEnvironment(env, more []string) []string {

@@ -3,8 +3,9 @@ package contain
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // gitSetting is one line of a git configuration file.
@@ -100,7 +101,7 @@ func (g *gitNames) resolve(p, base string) string {
 }
 
 // userInfo is the name and password in a URL.
-var userInfo = regexp.MustCompile(`(://)[^/@\s"']+@`)
+var userInfo = lazyregexp.New(`(://)[^/@\s"']+@`)
 
 // withoutLogins returns a git configuration file without credential helpers, without user names and
 // passwords in URLs, and without headers, cookies and tokens.

@@ -59,8 +59,24 @@ type Options struct {
 	// process dies. The hook calls Waits before it sends the request. It calls unregister, possibly
 	// twice, when it no longer waits. Waits may be nil.
 	Waits func(sessionID, pendingID string) (unregister func(), err error)
-	// Stderr gets one line for each failure, never with the content of a request. It may be nil.
+	// Unsettled remembers the calls that nod did not simply allow. It may be nil; then the hook
+	// passes every report of the host on to nod.
+	Unsettled Unsettled
+	// Stderr gets one line about each failure, never the content of a request; it may be
+	// nil.
 	Stderr io.Writer
+}
+
+// Unsettled remembers, across the processes of hooks, in which sessions nod did not simply allow
+// the calls of a tool. A host reports the end of every call, and only for these calls the report
+// may tell nod something: that its user answered in the host's own prompt, or that a contained
+// call ran as it was. Sessions are named by nod's ids.
+type Unsettled interface {
+	Note(sessionID, tool string) error
+	// Noted returns true if in doubt. An empty tool means any tool.
+	Noted(sessionID, tool string) bool
+	// Forget removes the notes of a session that has ended.
+	Forget(sessionID string)
 }
 
 const (
@@ -69,8 +85,11 @@ const (
 	connectWithin       = 10 * time.Second
 	withdrawWithin      = 5 * time.Second
 	reportWithin        = 3 * time.Second
-	// maxInput is the largest input in bytes. It is far above nod's limit for a request, so that a
-	// hook can still parse a larger input and refuse it in the host's format.
+	// settledWithin is the time in which nod decides a call by itself. A call that takes longer is
+	// noted as unsettled.
+	settledWithin = 2 * time.Second
+	// maxInput limits the input in bytes. It is far above nod's limit, so that an input
+	// that is too large for nod can still be parsed and refused in the host's format.
 	maxInput = 4 << 20
 )
 
@@ -215,12 +234,21 @@ func (h *run) reportResolved(ctx context.Context) {
 	if h.call.SessionID == "" {
 		return // without a session id, nod cannot find the requests
 	}
+	session, ended := agents.ID(h.call.SessionID), h.call.HostResolved.WholeSession
+	if h.opts.Unsettled != nil {
+		if !ended && !h.opts.Unsettled.Noted(session, h.call.HostResolved.ToolName) {
+			return // nod has allowed each such call at once, so that the report would tell it nothing
+		}
+		if ended {
+			defer h.opts.Unsettled.Forget(session)
+		}
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reportWithin, errLate)
 	defer cancel()
 	nod, err := h.dial(ctx)
 	if err == nil {
 		p := h.call.HostResolved
-		p.SessionID, p.TaskID = agents.ID(h.call.SessionID), h.call.TaskID
+		p.SessionID, p.TaskID = session, h.call.TaskID
 		_, err = callUntil(ctx, "telling nod that the host went on", func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, nod.HostResolved(ctx, p)
 		})
@@ -258,9 +286,11 @@ func (h *run) ask(ctx context.Context, nod Nod) int {
 	defer cancel()
 	unregister := h.registerWait(r)
 	defer unregister()
+	settled := h.noteUnlessSettled(r)
 	d, err := callUntil(waiting, "asking nod", func(ctx context.Context) (schemas.Decision, error) {
 		return nod.Ask(ctx, r)
 	})
+	settled(err == nil && d.Outcome == schemas.Allowed && d.UpdatedInput == nil)
 	if err == nil {
 		unregister() // unregister before the reply: when the host has the reply, this process may die without a withdrawal of r
 		exit := h.reply(verdict(h.call, r, d))

@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/nodbus/nod/schemas"
@@ -65,9 +66,33 @@ func (h *run) registerWait(r schemas.Request) (unregister func()) {
 	return unregister
 }
 
-// programHostResolved describes the requests that the host no longer waits for after signal c. It is
-// for hosts that do not ask their own user while their hook runs. The requests are then all those that
-// the host's hooks wait for.
+// noteUnlessSettled notes that the call of r is unsettled: at once if the host asks its own user
+// as well, else if settled is called with false, or not within settledWithin.
+func (h *run) noteUnlessSettled(r schemas.Request) (settled func(allowed bool)) {
+	if h.opts.Unsettled == nil {
+		return func(bool) {}
+	}
+	note := sync.OnceFunc(func() {
+		if err := h.opts.Unsettled.Note(r.SessionID, r.ToolName); err != nil {
+			h.log(err) // nod then does not hear that the call ran without its decision
+		}
+	})
+	if r.HostAsks {
+		note()
+		return func(bool) {}
+	}
+	late := time.AfterFunc(settledWithin, note)
+	return func(allowed bool) {
+		late.Stop()
+		if !allowed {
+			note()
+		}
+	}
+}
+
+// programHostResolved describes the requests that the host no longer waits for after signal c.
+// It is for hosts that do not ask their own user while their hook runs: there, these are all
+// requests that the host's hooks wait for.
 func programHostResolved(host Host, c *Call) schemas.HostResolved {
 	p := schemas.HostResolved{AgentName: host.Agent, Reason: "the agent's turn is over"}
 	switch c.Event {

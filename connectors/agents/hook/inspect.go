@@ -6,9 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Installed is one of nod's hooks in a host's settings.
@@ -32,7 +33,7 @@ func (i Installed) Program() string {
 	return word
 }
 
-var firstWord = regexp.MustCompile(`^(?:'(?:[^']|'\\'')*'|[A-Za-z0-9_./+,:@%=-]+)`)
+var firstWord = lazyregexp.New(`^(?:'(?:[^']|'\\'')*'|[A-Za-z0-9_./+,:@%=-]+)`)
 
 // Present reports whether the host is installed on this machine: its program is in PATH, or its
 // settings directory exists (see Setup.DirEnv and Setup.Dir).

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/connectors/agents"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // InstallOptions describe an installation of a hook.
@@ -178,7 +179,7 @@ func ownCommand(host Host) func(command string) bool {
 	}
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./+,:@%=-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_./+,:@%=-]+$`)
 
 // quote quotes s as one word for a POSIX shell.
 func quote(s string) string {

@@ -17,6 +17,7 @@ func (h *run) askQuestions(ctx context.Context, nod Nod) int {
 			h.log(err)
 			return h.reply(Verdict{Effect: Leave})
 		}
+		h.noteUnlessSettled(r)
 		unregister := h.registerWait(r)
 		defer unregister()
 		d, err := callUntil(ctx, "asking nod", func(ctx context.Context) (schemas.Decision, error) { return nod.Ask(ctx, r) })

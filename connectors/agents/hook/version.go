@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"regexp"
 	"time"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Version runs the host's program with --version and returns the version: three numbers, such as
@@ -28,7 +29,7 @@ func (h Host) Version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-var numbers = regexp.MustCompile(`\d+\.\d+\.\d+`)
+var numbers = lazyregexp.New(`\d+\.\d+\.\d+`)
 
 // Older reports whether version a is older than version b. A version has three numbers; missing or
 // invalid numbers count as 0.

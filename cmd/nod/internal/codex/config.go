@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
 	"github.com/nodbus/nod/connectors/agents/hook"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // config edits a config.toml line by line. A TOML library would drop the user's comments when it
@@ -108,7 +108,7 @@ func stateKey(line string) (key string, ok bool) {
 	return key, !deeper
 }
 
-var hashLine = regexp.MustCompile(`^\s*trusted_hash\s*=\s*(?:"[^"]*"|'[^']*')`)
+var hashLine = lazyregexp.New(`^\s*trusted_hash\s*=\s*(?:"[^"]*"|'[^']*')`)
 
 // hash returns the number of the line that sets the hash, or -1. It searches the lines from from up
 // to, but not including, to.
@@ -119,9 +119,9 @@ func (f *config) hash(from, to int) int {
 	return -1
 }
 
-// inline matches a line that defines hooks or hooks.state as an inline table. A line elsewhere that
-// adds to an inline table is an error for Codex, but not for the TOML library used here.
-var inline = regexp.MustCompile(`^\s*["']?(?:hooks|state|hooks["']?\s*\.\s*["']?state)["']?\s*=\s*\{`)
+// inline matches a line that defines hooks or hooks.state as an inline table. Codex
+// rejects a file that adds to such a table elsewhere; the TOML library here accepts it.
+var inline = lazyregexp.New(`^\s*["']?(?:hooks|state|hooks["']?\s*\.\s*["']?state)["']?\s*=\s*\{`)
 
 // check returns an error if the edit changed anything but the trust in these hooks, or if Codex could
 // not read the result.
