@@ -68,11 +68,11 @@ func (c *hookCmd) Run(e *env) error {
 		waits, notes = nil, nil
 	}
 	project := os.Getenv("CLAUDE_PROJECT_DIR")
-	contain, nodPath := containable(project)
+	possible, nodPath := containable(project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Unsettled: notes, Stderr: e.stderr,
-		Contain: containable(os.Getenv("CLAUDE_PROJECT_DIR")),
+		Host: hostname, User: name, Project: project, Waits: waits, Unsettled: notes, Stderr: e.stderr,
+		Contain: possible, NodPath: nodPath, NodData: namedData(dir),
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
@@ -101,8 +101,9 @@ func (dir unsettled) Noted(sessionID, tool string) bool {
 
 func (dir unsettled) Forget(sessionID string) { hookwait.Settle(string(dir), sessionID) }
 
-// containable returns the hook.Options.Contain for a project.
-func containable(project string) string {
+// containable returns the hook.Options.Contain for a project, and the nod program that starts its
+// contained calls.
+func containable(project string) (possible, nodPath string) {
 	switch {
 	case runtime.GOOS != "linux":
 		return "this system cannot run it contained", ""
