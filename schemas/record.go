@@ -76,7 +76,7 @@ type Record struct {
 	// Joined is the pending_id of the question whose Waiters include this request; the decision
 	// is stored in that question's record first. Joined is empty in a question.
 	Joined     string    `json:"joined,omitempty"`
-	Remember   []Reach   `json:"remember,omitempty"`   // the Remember of this record's prompts
+	Remember   []Reach   `json:"remember,omitempty"`   // the later calls that an answer may allow, as prompts offer them
 	Holder     string    `json:"holder,omitempty"`     // the session that gets the granted permissions
 	Foreground string    `json:"foreground,omitempty"` // the session that shows the request of a background session
 	Decision   *Decision `json:"decision"`
@@ -107,7 +107,7 @@ const (
 type Aftermath struct {
 	PendingID string        `json:"pending_id"`
 	Kind      AftermathKind `json:"kind"`
-	Reason    string        `json:"reason"` // the reason, such as "answered at the terminal"
+	Reason    string        `json:"reason"` // a reason for people, such as "answered at the terminal"
 	At        time.Time     `json:"at"`
 }
 

@@ -12,9 +12,9 @@ const ContainPossible = "possible"
 
 // Container lists the directories and permissions of a contained command.
 type Container struct {
-	Dir      string `json:"dir"`                 // where the command starts
+	Dir      string `json:"dir"`                 // the directory in which the command starts
 	Project  string `json:"project"`             // the directory that the command may write
-	ReadOnly bool   `json:"read_only,omitempty"` // the command may write no directory, not even the project
+	ReadOnly bool   `json:"read_only,omitempty"` // the command may not write the project
 	// Permissions are the granted tags that the command needs besides the project.
 	Permissions []string `json:"permissions,omitempty"`
 }
@@ -22,20 +22,20 @@ type Container struct {
 // ContainedRun is the one start of a call that was allowed to run contained.
 type ContainedRun struct {
 	Container Container  `json:"container"`
-	Words     string     `json:"words"`               // the digest of the command's words; see WordsDigest
-	RunID     string     `json:"run_id,omitempty"`    // the id of the start; empty until the command starts
-	StartedAt time.Time  `json:"started_at,omitzero"` // in broker time
+	Words     string     `json:"words"`               // the WordsDigest of the command's words
+	RunID     string     `json:"run_id,omitempty"`    // an id for the start; empty until the command starts
+	StartedAt time.Time  `json:"started_at,omitzero"` // the start of the command, in broker time
 	Report    *RunReport `json:"report,omitempty"`    // nil until the command has ended
 }
 
 // RunReport describes the end and the effects of a contained command.
 type RunReport struct {
-	EndedAt  time.Time `json:"ended_at,omitzero"` // in broker time, set by the engine
+	EndedAt  time.Time `json:"ended_at,omitzero"` // the end of the command, in broker time; the engine sets it
 	ExitCode int       `json:"exit_code"`
 	Refused  []string  `json:"refused,omitempty"` // HOST:PORT of the connections that were refused
-	Changed  []string  `json:"changed,omitempty"` // changed files of the project, at most MaxChangedFiles
-	Changes  int       `json:"changes,omitempty"` // the number of changed files, with those not in Changed
-	Partial  bool      `json:"partial,omitempty"` // some changes may be missing
+	Changed  []string  `json:"changed,omitempty"` // files of the project that changed, at most MaxChangedFiles
+	Changes  int       `json:"changes,omitempty"` // the number of all changed files; Changed may list fewer
+	Partial  bool      `json:"partial,omitempty"` // some changed files may be missing
 }
 
 // The largest lengths of the lists in a RunReport.
@@ -52,7 +52,7 @@ type Run struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
 	PendingID string `json:"pending_id"`
-	Words     string `json:"words"` // see WordsDigest
+	Words     string `json:"words"` // the WordsDigest of the command's words
 	Dir       string `json:"dir"`   // the directory in which the command would start
 }
 

@@ -18,9 +18,9 @@ import (
 // Size limits. Messages are checked when they arrive, so that every stored request can be
 // decided: its record, with any answer, fits into one message.
 const (
-	MaxRequestBytes = 256 << 10 // a request, as the agent encoded it
-	MaxAnswerBytes  = 256 << 10 // an answer's message and updated_input together
-	MaxAwaited      = 500       // requests in one await
+	MaxRequestBytes = 256 << 10 // the longest request, in the agent's encoding
+	MaxAnswerBytes  = 256 << 10 // the longest message and updated_input of an answer, together
+	MaxAwaited      = 500       // the most requests in one Await
 	// MaxSettingsBytes is the maximum size of settings.json, in bytes.
 	MaxSettingsBytes = 256 << 10
 	// MaxPath is the maximum length of a path in a permission, in characters.
