@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // ChannelSettings describes the settings of a channel, which are the member connectors.NAME of
@@ -14,7 +12,8 @@ import (
 // pass them to DecodeSettings and SettingsSchema.
 type ChannelSettings struct {
 	Name string // the connector's name, the key of its settings under connectors
-	// Schema is the JSON Schema of the settings, without a $ref.
+	// Schema is the JSON Schema of the settings, without a $ref. It may use the keywords that
+	// settings.json's own schema uses; another keyword is an error.
 	Schema []byte
 	// Check enforces rules that a JSON Schema cannot express, on settings that match Schema; it
 	// may be nil. Its error is a VALIDATION_ERROR of one line that begins with the field's path
@@ -51,8 +50,8 @@ func checkChannels(data []byte, sections map[string]json.RawMessage, channels []
 	if err != nil {
 		return err
 	}
-	if err := schema.Validate(tree); err != nil {
-		return describe(err, schema)
+	if err := schema.check(tree); err != nil {
+		return err
 	}
 	for _, c := range channels {
 		if settings, there := sections[c.Name]; there && c.Check != nil {
@@ -64,16 +63,17 @@ func checkChannels(data []byte, sections map[string]json.RawMessage, channels []
 	return nil
 }
 
-func compileSettings(channels []ChannelSettings) (*jsonschema.Schema, error) {
-	doc, err := settingsDocument(channels)
+// compileSettings compiles the schema of settings.json with the settings of channels.
+func compileSettings(channels []ChannelSettings) (*schema, error) {
+	data, err := SettingsSchema(channels...)
 	if err != nil {
 		return nil, err
 	}
-	c := compiler{jsonschema: newCompiler()}
-	if err := c.jsonschema.AddResource(schemaURL("settings"), doc); err != nil {
-		return nil, fmt.Errorf("add the schemas of channels: %w", err)
+	s, err := newCompiler().add("settings", data)
+	if err != nil {
+		return nil, fmt.Errorf("compile the schema of settings.json with its channels: %w", err)
 	}
-	return c.compile("settings")
+	return s, nil
 }
 
 // SettingsSchema returns the JSON Schema of settings.json with the settings of channels. The
@@ -101,11 +101,11 @@ func settingsDocument(channels []ChannelSettings) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
+	var doc map[string]any
+	if err := json.Unmarshal(data, &doc); err != nil {
 		return nil, fmt.Errorf("read the schema of settings.json: %w", err)
 	}
-	definitions := doc.(map[string]any)["$defs"].(map[string]any)
+	definitions := doc["$defs"].(map[string]any)
 	connectors := definitions["connectors"].(map[string]any)
 	connectors["additionalProperties"] = false
 	properties := connectors["properties"].(map[string]any)
@@ -113,9 +113,11 @@ func settingsDocument(channels []ChannelSettings) (any, error) {
 		if _, taken := properties[c.Name]; taken {
 			return nil, fmt.Errorf("there are two connectors %s", c.Name)
 		}
-		if properties[c.Name], err = jsonschema.UnmarshalJSON(bytes.NewReader(c.Schema)); err != nil {
+		var settings any
+		if err := json.Unmarshal(c.Schema, &settings); err != nil {
 			return nil, fmt.Errorf("read the schema of connectors.%s: %w", c.Name, err)
 		}
+		properties[c.Name] = settings
 	}
 	return doc, nil
 }

@@ -2,12 +2,13 @@ package schemas
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // tagPattern is the pattern of permission tags in the JSON Schemas.
-var tagPattern = regexp.MustCompile(`^@(network(:[a-z0-9.-]+:[0-9]{1,5})?|(read|write):[^\x00-\x1f\x7f]+)$`)
+var tagPattern = lazyregexp.New(`^@(network(:[a-z0-9.-]+:[0-9]{1,5})?|(read|write):[^\x00-\x1f\x7f]+)$`)
 
 const tagWords = "@read:<path>, @write:<path> or @network, without control characters"
 

@@ -6,19 +6,18 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// parse turns data, which must be a syntactically valid JSON object, into the maps and slices
-// that a schema validates. It refuses input that JSON readers interpret differently: duplicate
-// names, names that differ from a field's only in case (which encoding/json takes for the
-// field), halves of surrogate pairs, and numbers that RFC 8785 would change. With such input, a
-// person could read another text than the hashed one, or the host could run another. parse also
-// refuses nesting deeper than maxDepth; 0 means no limit.
-func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any, error) {
+// parse turns data, which must be a syntactically valid JSON object, into the maps and
+// slices that a schema validates. It refuses input that JSON readers interpret
+// differently: duplicate names, names that differ from a field's only in case
+// (encoding/json would take them for the field), halves of surrogate pairs, and numbers
+// that RFC 8785 would change. With such input, the text that a person reads, the text that is
+// hashed and the input that the host runs could differ. parse also refuses nesting deeper than
+// maxDepth; 0 means no limit.
+func parse(data []byte, s *schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
-	tree, f := r.object(schema, 1)
+	tree, f := r.object(s, 1)
 	if f != nil {
 		return nil, f.err()
 	}
@@ -47,13 +46,13 @@ func (f *fault) err() error {
 	return invalid(short(strings.TrimPrefix(f.path, "."), 200), "%s", f.text)
 }
 
-func (r *reader) value(schema *jsonschema.Schema, depth int) (any, *fault) {
+func (r *reader) value(s *schema, depth int) (any, *fault) {
 	r.at = skipSpace(r.data, r.at)
 	switch r.data[r.at] {
 	case '{':
-		return r.object(schema, depth+1)
+		return r.object(s, depth+1)
 	case '[':
-		return r.array(schema, depth+1)
+		return r.array(s, depth+1)
 	case '"':
 		return r.string()
 	case 't':
@@ -70,11 +69,11 @@ func (r *reader) value(schema *jsonschema.Schema, depth int) (any, *fault) {
 	}
 }
 
-func (r *reader) object(schema *jsonschema.Schema, depth int) (map[string]any, *fault) {
+func (r *reader) object(s *schema, depth int) (map[string]any, *fault) {
 	if f := r.checkDepth(depth); f != nil {
 		return nil, f
 	}
-	fields := fieldsOf(schema)
+	fields := fieldsOf(s)
 	object := make(map[string]any, len(fields))
 	for r.enter('}') {
 		name, f := r.string()
@@ -100,13 +99,13 @@ func (r *reader) object(schema *jsonschema.Schema, depth int) (map[string]any, *
 	return object, nil
 }
 
-func (r *reader) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
+func (r *reader) array(s *schema, depth int) ([]any, *fault) {
 	if f := r.checkDepth(depth); f != nil {
 		return nil, f
 	}
-	var items *jsonschema.Schema
-	if schema != nil {
-		items = schema.Items2020
+	var items *schema
+	if s != nil {
+		items = s.Items
 	}
 	array := []any{}
 	for r.enter(']') {
@@ -199,22 +198,22 @@ func escaped(text string) rune {
 	return rune(n)
 }
 
-// fieldsOf returns the properties that a schema names for an object, or nil for a free-form
-// object. If the schema also allows null, its properties are under "then".
-func fieldsOf(schema *jsonschema.Schema) map[string]*jsonschema.Schema {
+// fieldsOf returns the properties that s names for an object, or nil for a free-form object. In
+// a schema that also allows null, the properties are under "then".
+func fieldsOf(s *schema) map[string]*schema {
 	switch {
-	case schema == nil:
+	case s == nil:
 		return nil
-	case schema.Then != nil:
-		return schema.Then.Properties
+	case s.Then != nil:
+		return s.Then.Properties
 	default:
-		return schema.Properties
+		return s.Properties
 	}
 }
 
-// otherCase returns the field whose name differs from name only in case, or "". encoding/json
-// would fill that field.
-func otherCase(fields map[string]*jsonschema.Schema, name string) string {
+// otherCase returns the field that encoding/json would fill from name because their names
+// differ only in case, or "" if there is none.
+func otherCase(fields map[string]*schema, name string) string {
 	for field := range fields {
 		if strings.EqualFold(field, name) {
 			return field

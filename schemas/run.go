@@ -19,10 +19,12 @@ type Container struct {
 	Permissions []string `json:"permissions,omitempty"`
 }
 
-// ContainedRun is the one start of a call that was allowed to run contained.
+// ContainedRun is the one start of a call that runs contained. In a pending record it describes
+// the start that the call will have if a person allows it.
 type ContainedRun struct {
 	Container Container  `json:"container"`
 	Words     string     `json:"words"`               // the WordsDigest of the command's words
+	Approved  bool       `json:"approved,omitempty"`  // a person allowed the call itself, so it needs no standing permission
 	RunID     string     `json:"run_id,omitempty"`    // an id for the start; empty until the command starts
 	StartedAt time.Time  `json:"started_at,omitzero"` // the start of the command, in broker time
 	Report    *RunReport `json:"report,omitempty"`    // nil until the command has ended

@@ -3,13 +3,13 @@ package policy
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -51,7 +51,8 @@ func ParsePermission(tag string) (Permission, error) {
 	return Permission{}, schemas.Errorf(schemas.CodeValidation, "Permission must be @read:<path>, @write:<path> or @network.")
 }
 
-var hostAndPort = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*:[1-9][0-9]{0,4}$`)
+// hostAndPort matches the host and the port of a network permission.
+var hostAndPort = lazyregexp.New(`^[a-z0-9][a-z0-9.-]*:[1-9][0-9]{0,4}$`)
 
 func pathPermission(access Access, dir, word string) (Permission, error) {
 	if strings.TrimSpace(dir) == "" {

@@ -13,7 +13,6 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/contained"
@@ -22,6 +21,7 @@ import (
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -173,10 +173,10 @@ func (p *Policy) Dirs(c Call) []string {
 	return dirs
 }
 
-// directoryChange matches the input of a shell tool that may run in another directory: it
-// contains cd, as in the command, or dir, as in the name of a field, or an escape that may hide
-// these letters.
-var directoryChange = regexp.MustCompile(`cd|dir|\\u`)
+// directoryChange matches the input of a shell tool if the call may run in another directory:
+// it contains cd, as in the command, or dir, as in the name of a field, or an escape that may
+// hide these letters.
+var directoryChange = lazyregexp.New(`cd|dir|\\u`)
 
 // Guard returns a copy of p that protects further paths as nod's own: full paths of files or
 // directories, such as an unusual data directory. A relative path is an error, because it would

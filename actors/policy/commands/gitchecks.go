@@ -1,11 +1,12 @@
 package commands
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
-var gitPretty = regexp.MustCompile(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
+var gitPretty = lazyregexp.New(`^(?:|oneline|short|medium|full|fuller|reference|email|raw|mboxrd|t?format:.*|(?s:.*%.*))$`)
 
 // gitFormat refuses formats for which git runs gpg to verify signatures. It also refuses names
 // of formats, which git's configuration may define, and other spellings of the flag
@@ -33,9 +34,9 @@ func gitFormat(_ Secrets, a *Args) string {
 	return ""
 }
 
-// gitRevision matches words that name a commit and no directory: a relative revision, a hash, a
-// version or a main branch.
-var gitRevision = regexp.MustCompile(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
+// gitRevision matches words that are plainly a commit and not a directory: a relative
+// revision, a hash, a version or a main branch.
+var gitRevision = lazyregexp.New(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
 
 // gitDiff refuses two operands that may both be directories. Outside a repository, git would
 // compare all files in them, including secrets.

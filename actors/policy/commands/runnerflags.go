@@ -2,12 +2,12 @@ package commands
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/nodbus/nod/actors/policy/shell/word"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // runnerFlags returns lists of flags that are known to keep to the project: with such a flag, a
@@ -82,9 +82,9 @@ func goFlags(own string) *Command {
 		long: own + " v n x a race tags: trimpath buildvcs= p: mod: ldflags! gcflags! work"}
 }
 
-// goLinkerFlags matches linker flags that only leave out symbols or set variables. Other linker
-// flags may name a program that links.
-var goLinkerFlags = regexp.MustCompile(`^(?:\s*(?:-s|-w|-X[ =][\w./-]+=[\w.:+/-]*))*\s*$`)
+// goLinkerFlags matches linker flags that only leave out symbols and set variables. Others name
+// a program that links.
+var goLinkerFlags = lazyregexp.New(`^(?:\s*(?:-s|-w|-X[ =][\w./-]+=[\w.:+/-]*))*\s*$`)
 
 func checkGoFlags(_ Secrets, a *Args) string {
 	for _, f := range a.flags {
@@ -101,12 +101,11 @@ func checkGoFlags(_ Secrets, a *Args) string {
 }
 
 // outputFile matches files that only builds and tests write: in a directory for outputs, or
-// with a name that tools give to reports. A rule for a build must not let it overwrite a
-// source.
-var outputFile = regexp.MustCompile(`^(?:/dev/null|(?:\./)?(?:(?:bin|build|dist|out|target|coverage|tmp|reports|test-results)/(?:[\w-]+/)*[\w-]+(?:\.(?:out|prof|pprof|html|xml|json|exe|test|so|a|wasm))?|(?:c|cover|coverage|cpu|mem|block|mutex|trace|profile)[\w-]*\.(?:out|prof|pprof)|[\w-]*junit[\w-]*\.xml|coverage\.(?:html|xml|json)))$`)
+// with a name that tools give to reports. The answer to a build must not overwrite a source.
+var outputFile = lazyregexp.New(`^(?:/dev/null|(?:\./)?(?:(?:bin|build|dist|out|target|coverage|tmp|reports|test-results)/(?:[\w-]+/)*[\w-]+(?:\.(?:out|prof|pprof|html|xml|json|exe|test|so|a|wasm))?|(?:c|cover|coverage|cpu|mem|block|mutex|trace|profile)[\w-]*\.(?:out|prof|pprof)|[\w-]*junit[\w-]*\.xml|coverage\.(?:html|xml|json)))$`)
 
 // plainName matches a name that no program takes for a path.
-var plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+var plainName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
 // runnerLists returns the lists of flags by runner. The caller must not change them.
 var runnerLists = sync.OnceValue(runnerFlags)

@@ -2,12 +2,12 @@ package contained
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/commands"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // gitKeeps lists subcommands of git that lose no work with these flags: they add to the history
@@ -137,6 +137,8 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 		return slices.ContainsFunc(c.resolve(t), func(p string) bool { return throwaway(c.script, p) })
 	}):
 		c.refuse("mv moves files into build output, which may be deleted later")
+	case name == "mv" && len(args) > 2:
+		c.carries(args[1:len(args)-1], args[len(args)-1])
 	case name == "branch" && operands != 1 && operands != 2, name == "checkout -b" && (operands < 1 || operands > 2), name == "apply" && len(rest) == operands:
 		c.refuse(name + " with these words may lose work")
 	case name == "commit" && !slices.ContainsFunc(rest, func(w string) bool {
@@ -146,8 +148,8 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 	}
 }
 
-// sshRemote matches a remote's address for SSH.
-var sshRemote = regexp.MustCompile(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
+// sshRemote matches the address of a remote that is reached by SSH.
+var sshRemote = lazyregexp.New(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
 
 // remote adds the permission for a remote's host, or for the whole network if the repository's
 // configuration names the remote: nod does not read that here.

@@ -3,12 +3,12 @@ package rules
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
+	"github.com/nodbus/nod/internal/lazyregexp"
 	"github.com/nodbus/nod/schemas"
 )
 
@@ -16,9 +16,9 @@ import (
 // beginning of a shell command.
 const onlyPrefixRules = "nod imports only rules about the beginning of a shell command"
 
-// plainPrefix matches the beginning of a command in plain words with single spaces between
-// them.
-var plainPrefix = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
+// plainPrefix matches the beginning of a command if it consists of plain words with single
+// spaces between them.
+var plainPrefix = lazyregexp.New(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
 
 // dropDoubtfulAllows removes all allow rules if an ask or deny rule was not imported: that rule
 // may be an exception to them. It returns the imported rules and the others.
@@ -129,8 +129,8 @@ func textList(v any) (all []string) {
 }
 
 // codexRule matches a rule in the form in which Codex itself writes rules. A rules file is a
-// program, so it may have rules in other forms, which are not imported.
-var codexRule = regexp.MustCompile(`^prefix_rule\(\s*pattern\s*=\s*(\[[^\[\]]*\])\s*,\s*decision\s*=\s*"(allow|prompt|forbidden)"\s*,?\s*\)\s*(?:#.*)?$`)
+// program, so it may contain rules in other forms; these are not imported.
+var codexRule = lazyregexp.New(`^prefix_rule\(\s*pattern\s*=\s*(\[[^\[\]]*\])\s*,\s*decision\s*=\s*"(allow|prompt|forbidden)"\s*,?\s*\)\s*(?:#.*)?$`)
 
 // ImportCodex imports the rules in a Codex rules file. Each rule must be on one line, in the
 // form in which Codex itself writes rules. Every other line, except blank lines and comments,

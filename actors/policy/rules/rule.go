@@ -5,13 +5,13 @@ package rules
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/shell"
 	"github.com/nodbus/nod/actors/policy/tools"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Rule is one compiled rule of the settings.
@@ -34,7 +34,7 @@ func (r *Rule) HasPath() bool { return r.paths != nil }
 // HasCommand reports whether the rule covers only certain commands.
 func (r *Rule) HasCommand() bool { return r.argv != nil }
 
-var toolPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
+var toolPattern = lazyregexp.New(`^([A-Za-z_][A-Za-z0-9_.-]*)(?:\((.*)\))?$`)
 
 // Parse compiles a rule. Its error names the fault and the right form.
 func Parse(text string) (Rule, error) {
