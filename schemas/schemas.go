@@ -80,7 +80,7 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// encode encodes a struct, or the struct that a pointer points to, if it has a writer.
+// encode encodes a struct, or a pointer to one, if a writer exists for its type.
 func encode(v reflect.Value) ([]byte, bool) {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -95,9 +95,9 @@ func encode(v reflect.Value) ([]byte, bool) {
 	return w.encode(v)
 }
 
-// TypeOf returns a message's type, or "" if the message has no type. Messages that nod writes
-// begin with the type, so that the rest need not be decoded. TypeOf fails if it has to decode
-// invalid JSON.
+// TypeOf returns a message's type, or "" if it has no type. Messages of nod begin with the
+// type, so TypeOf need not decode the rest. The error means that it had to decode, and the JSON
+// is invalid.
 func TypeOf(data []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
 		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {
