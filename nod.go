@@ -212,7 +212,7 @@ func (c *Client) Open() bool { return c.conn.Open() }
 
 // Command returns a request to run a shell command in the current directory.
 func Command(command string) schemas.Request {
-	cwd, _ := os.Getwd()                                                            // "" if it is unknown; nod then asks a person if its rules depend on the directory
+	cwd, _ := os.Getwd()                                                            // if the directory is unknown, nod asks a person instead of applying rules that depend on it
 	details, _ := schemas.Encode(map[string]string{"command": command, "cwd": cwd}) // encoding strings cannot fail
 	return schemas.Request{
 		Kind: schemas.KindToolCall, Title: "Run a command", ToolName: "Bash",
@@ -237,7 +237,7 @@ func complete(r schemas.Request) schemas.Request {
 		r.SessionID = "default"
 	}
 	if r.Host == "" {
-		r.Host, _ = os.Hostname() // "" if it is unknown; allow rules for named hosts then do not apply
+		r.Host, _ = os.Hostname() // if the host name is unknown, allow rules for named hosts do not apply
 		if cwd, err := os.Getwd(); err == nil && r.Project == "" {
 			r.Project = cwd
 		}

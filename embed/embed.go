@@ -58,14 +58,14 @@ type Options struct {
 	// VoiceTimeout, if not 0, replaces the settings' timeout for voice.
 	VoiceTimeout time.Duration
 	Version      string       // nod's version, in SemVer; empty means "0.0.0"
-	Log          *slog.Logger // nil logs nothing
+	Log          *slog.Logger // the log; nil logs nothing
 }
 
 // Nod is a running nod. All methods but Stop are safe for concurrent use.
 type Nod struct {
 	opts   Options
 	keys   *roles.Keys
-	server *bus.Server // nil if Options.URL names other servers
+	server *bus.Server // the embedded server; nil if Options.URL names other servers
 	edge   *bus.Conn
 	store  *bus.Conn
 	system *actors.System

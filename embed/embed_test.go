@@ -71,7 +71,7 @@ func TestAFailingStartHasOneLine(t *testing.T) {
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run.json")
 	log := onLog(func(text string) {
-		if strings.Contains(text, "Initiating Shutdown") { // from now on nod cannot remove the run file
+		if strings.Contains(text, "Initiating Shutdown") { // makes nod fail to remove the run file
 			require.NoError(t, os.Remove(run))
 			require.NoError(t, os.MkdirAll(filepath.Join(run, "x"), 0o700))
 		}

@@ -15,7 +15,7 @@ import (
 // directory. If a step fails or is interrupted, nod restores the backup before the next try, so
 // a step never sees partly converted data.
 type step struct {
-	what string // a description for messages; the text begins with "to"
+	what string // a description of the step for messages, beginning with "to"
 	do   func(ctx context.Context, dir string) error
 }
 

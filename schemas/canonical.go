@@ -131,8 +131,7 @@ func (s *canonicalScanner) array() bool {
 	return false
 }
 
-// text accepts a string without
-// u escapes, which are rare in RFC 8785.
+// text accepts a string without \u escapes, which are rare in RFC 8785.
 func (s *canonicalScanner) text() (inside []byte, ok bool) {
 	if !s.next('"') {
 		return nil, false

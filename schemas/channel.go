@@ -12,8 +12,8 @@ import (
 // pass them to DecodeSettings and SettingsSchema.
 type ChannelSettings struct {
 	Name string // the connector's name, the key of its settings under connectors
-	// Schema is the JSON Schema of the settings, without a $ref. It may use the keywords that
-	// settings.json's own schema uses; another keyword is an error.
+	// Schema is the JSON Schema of the settings, without a $ref. It may use only keywords that
+	// the schema of settings.json uses.
 	Schema []byte
 	// Check enforces rules that a JSON Schema cannot express, on settings that match Schema; it
 	// may be nil. Its error is a VALIDATION_ERROR of one line that begins with the field's path
@@ -63,7 +63,6 @@ func checkChannels(data []byte, sections map[string]json.RawMessage, channels []
 	return nil
 }
 
-// compileSettings compiles the schema of settings.json with the settings of channels.
 func compileSettings(channels []ChannelSettings) (*schema, error) {
 	data, err := SettingsSchema(channels...)
 	if err != nil {

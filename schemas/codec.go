@@ -68,8 +68,8 @@ func (p *plan) fill(data []byte, v any, maxDepth int) bool {
 	return false
 }
 
-// ReadRequest decodes a request that an engine has accepted and stored. Unlike Load, it applies
-// no rules: these may have been others when the request was accepted.
+// ReadRequest decodes a request that an engine has accepted and stored. It applies no rules,
+// because other rules may have been in force at that time.
 func ReadRequest(data []byte) (Request, error) {
 	var r Request
 	if nouns()[reflect.TypeFor[*Request]()].loose().fill(data, &r, 0) {
@@ -112,9 +112,8 @@ func (n *noun) decode(data []byte, v any) error {
 	return nil
 }
 
-// checkFully decodes a message by encoding/json and its JSON Schema. It accepts all valid
-// messages, also those for which the noun's plan returns false, and describes the errors of the
-// others.
+// checkFully decodes a message with encoding/json and its JSON Schema. It accepts all valid
+// messages, also those that a plan does not decode, and describes the errors of all others.
 func (n *noun) checkFully(data []byte, v any) error {
 	schema, err := n.schema()
 	if err != nil {

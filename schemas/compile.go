@@ -22,7 +22,7 @@ func Schema(name string) ([]byte, error) {
 	return schemaFiles.ReadFile("v1/" + name + schemaSuffix)
 }
 
-// noun has the schema, the name and the limits of one message type.
+// noun describes one type of message: its schema, its name and its limits.
 type noun struct {
 	typ      string // the message's type; "" for settings.json, which has none
 	label    string // the message's name in errors
@@ -30,8 +30,8 @@ type noun struct {
 	maxBytes int // the longest message; 0 means the bus's own limit
 	maxDepth int // the deepest nesting; 0 means encoding/json's own limit
 
-	// strict and loose return the plans for Decode and Load, or nil if plans do not know a part
-	// of the message.
+	// strict returns the plan for Decode, and loose the plan for Load. They return nil if a
+	// part of the message needs the full check.
 	strict, loose func() *plan
 }
 
@@ -41,7 +41,7 @@ func newNoun(message any, n noun) *noun {
 	n.strict = sync.OnceValue(func() *plan {
 		schema, err := n.schema()
 		if err != nil {
-			return nil // the full check has the same error
+			return nil // the full check finds the same error
 		}
 		return newPlan(t, schema)
 	})
@@ -64,16 +64,15 @@ func loadNouns() map[reflect.Type]*noun {
 	return all
 }
 
-// compiler reads the embedded schemas. All schemas share one compiler, so that common
-// definitions are read once.
+// compiler reads the embedded schemas, each one once.
 type compiler struct {
 	mu    sync.Mutex
-	files map[string]*schema // by name; complete once mu is free
+	files map[string]*schema // the schemas by name, complete once mu is unlocked
 }
 
 func newCompiler() *compiler { return &compiler{files: map[string]*schema{}} }
 
-// lazy returns a function that reads the schema with this name at its first call: most
+// lazy returns a function that reads the schema with this name at its first call, because most
 // processes need few schemas.
 func (c *compiler) lazy(name string) func() (*schema, error) {
 	return sync.OnceValues(func() (*schema, error) {
@@ -99,8 +98,8 @@ func (c *compiler) file(name string) (*schema, error) {
 	return c.add(name, data)
 }
 
-// add decodes a schema and replaces each $ref in it by its target. Nothing is lost: in nod's
-// schemas only annotations stand beside a $ref.
+// add decodes a schema and replaces each $ref by its target. In nod's schemas only annotations
+// stand beside a $ref, so nothing is lost.
 func (c *compiler) add(name string, data []byte) (*schema, error) {
 	var s *schema
 	if err := decodeSchema(data, &s); err != nil {

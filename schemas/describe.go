@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// check returns an error of one line for a message that breaks the schema: the refused field and
-// the reason, without the message's values. Of several faults it picks the one whose path sorts
-// first, so that the same message always gets the same error.
+// check returns an error of one line for a message that breaks the schema, with the refused
+// field and the reason, and without the message's values. Of several faults it takes the first
+// by path, so that a message always gets the same error.
 func (s *schema) check(tree map[string]any) error {
 	var all faults
 	s.validate(tree, &all)

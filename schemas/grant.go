@@ -134,7 +134,7 @@ type ExactCall struct {
 	Same     string `json:"same"` // the call's CallDigest
 	ToolName string `json:"tool_name"`
 	Title    string `json:"title,omitempty"` // the call's command, path, address or title, shortened for lists
-	// Contained means that an approval of the call allows it only contained.
+	// Contained means that the approval allows the call only contained.
 	Contained bool `json:"contained,omitempty"`
 }
 

@@ -19,7 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oracleLoader gives the embedded schemas to the library that the test compares with.
+// oracleLoader gives the embedded schemas to the library with which the test compares nod's
+// validation.
 type oracleLoader struct{}
 
 func (oracleLoader) Load(url string) (any, error) {
@@ -44,8 +45,8 @@ func oracle(t *testing.T) *jsonschema.Compiler {
 	return c
 }
 
-// The samples of all messages, valid, invalid and changed at random, get the same verdict by
-// nod's own validation as by a complete implementation of JSON Schema.
+// nod's own validation and a complete implementation of JSON Schema give the same verdict on
+// samples of all messages: valid ones, invalid ones, and random changes of both.
 func TestValidationAgreesWithAnotherImplementation(t *testing.T) {
 	other := oracle(t)
 	random := rand.New(rand.NewPCG(20, 26))
@@ -69,7 +70,7 @@ func TestValidationAgreesWithAnotherImplementation(t *testing.T) {
 			dec := json.NewDecoder(bytes.NewReader(mustRead(t, "v1/golden/"+file)))
 			dec.UseNumber()
 			if dec.Decode(&tree) != nil {
-				continue // a sample that is not JSON
+				continue // the sample is not JSON
 			}
 			original := tree
 			for range 120 {
@@ -129,7 +130,8 @@ func mutated(r *rand.Rand, v any) any {
 	return v
 }
 
-// A schema of a channel with a keyword that nod does not know is refused: it would check nothing.
+// A channel's schema with an unknown keyword is refused, because nod would not check the
+// keyword.
 func TestAnUnknownKeywordIsRefused(t *testing.T) {
 	for keyword, reason := range map[string]string{
 		`{"type":"object","uniqueItems":true}`: "uniqueItems", `{"type":"text"}`: "no type of JSON", `{"format":"uri","type":"string"}`: "no format",

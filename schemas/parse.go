@@ -8,13 +8,12 @@ import (
 	"unicode/utf16"
 )
 
-// parse turns data, which must be a syntactically valid JSON object, into the maps and
-// slices that a schema validates. It refuses input that JSON readers interpret
-// differently: duplicate names, names that differ from a field's only in case
-// (encoding/json would take them for the field), halves of surrogate pairs, and numbers
-// that RFC 8785 would change. With such input, the text that a person reads, the text that is
-// hashed and the input that the host runs could differ. parse also refuses nesting deeper than
-// maxDepth; 0 means no limit.
+// parse turns data, which must be a syntactically valid JSON object, into the maps and slices
+// that a schema validates. It refuses input that JSON readers interpret differently: duplicate
+// names, names that differ from a field's only in case (which encoding/json takes for the
+// field), halves of surrogate pairs, and numbers that RFC 8785 would change. With such input, a
+// person could read another text than the hashed one, or the host could run another. parse also
+// refuses nesting deeper than maxDepth; 0 means no limit.
 func parse(data []byte, s *schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
 	tree, f := r.object(s, 1)
@@ -163,9 +162,9 @@ func (r *reader) string() (string, *fault) {
 	return s, nil
 }
 
-// halfSurrogate reports whether literal has a
-// u escape of a surrogate without its other half. encoding/json reads every such half as
-// U+FFFD, so texts that other JSON readers distinguish would look and hash the same.
+// halfSurrogate reports whether literal has a \u escape of a surrogate without its other half.
+// encoding/json reads every such half as U+FFFD, so texts that other JSON readers distinguish
+// would look and hash the same.
 func halfSurrogate(literal string) bool {
 	for i := 0; i < len(literal); i++ {
 		if literal[i] != '\\' {
@@ -198,8 +197,8 @@ func escaped(text string) rune {
 	return rune(n)
 }
 
-// fieldsOf returns the properties that s names for an object, or nil for a free-form object. In
-// a schema that also allows null, the properties are under "then".
+// fieldsOf returns the properties that a schema names for an object, or nil for a free-form
+// object. If the schema also allows null, its properties are under "then".
 func fieldsOf(s *schema) map[string]*schema {
 	switch {
 	case s == nil:
@@ -211,8 +210,8 @@ func fieldsOf(s *schema) map[string]*schema {
 	}
 }
 
-// otherCase returns the field that encoding/json would fill from name because their names
-// differ only in case, or "" if there is none.
+// otherCase returns the field whose name differs from name only in case, or "". encoding/json
+// would fill that field.
 func otherCase(fields map[string]*schema, name string) string {
 	for field := range fields {
 		if strings.EqualFold(field, name) {

@@ -76,12 +76,12 @@ type Record struct {
 	// Joined is the pending_id of the question whose Waiters include this request; the decision
 	// is stored in that question's record first. Joined is empty in a question.
 	Joined     string    `json:"joined,omitempty"`
-	Remember   []Reach   `json:"remember,omitempty"`   // the Remember of this record's prompts
+	Remember   []Reach   `json:"remember,omitempty"`   // the later calls that an answer may allow, as prompts offer them
 	Holder     string    `json:"holder,omitempty"`     // the session that gets the granted permissions
 	Foreground string    `json:"foreground,omitempty"` // the session that shows the request of a background session
 	Decision   *Decision `json:"decision"`
-	// Run is set if the call was allowed to run contained or, in a pending record, if it runs
-	// contained once a person allows it.
+	// Run is not nil if the call was allowed to run contained, or, in a pending record, if an
+	// allow will run it contained.
 	Run *ContainedRun `json:"run,omitempty"`
 	// Aftermath lists the calls whose end at the host differs from the decision. It is added
 	// after the decision and leaves the decision unchanged.
@@ -108,7 +108,7 @@ const (
 type Aftermath struct {
 	PendingID string        `json:"pending_id"`
 	Kind      AftermathKind `json:"kind"`
-	Reason    string        `json:"reason"` // the reason, such as "answered at the terminal"
+	Reason    string        `json:"reason"` // a reason for people, such as "answered at the terminal"
 	At        time.Time     `json:"at"`
 }
 

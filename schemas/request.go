@@ -99,12 +99,11 @@ type Request struct {
 	// the system can contain commands, and the call has a project. Otherwise it is empty, or
 	// the reason for people. It is not part of the digest.
 	Contain string `json:"contain,omitempty"`
-	// NodPath is the absolute path of the nod program on the request's host. A call that runs
-	// contained starts this program; without it no call runs contained. It is not part of the
-	// digest.
+	// NodPath is the absolute path of the nod program on the request's host, which starts
+	// contained calls. Without it no call runs contained. It is not part of the digest.
 	NodPath string `json:"nod_path,omitempty"`
-	// NodData is the absolute path of the data directory with which a contained call finds its
-	// nod; empty means the default one. It is not part of the digest.
+	// NodData is the absolute path of the data directory of the nod that a contained call asks;
+	// empty means the default one. It is not part of the digest.
 	NodData string `json:"nod_data,omitempty"`
 
 	Options []Option `json:"options,omitempty"`

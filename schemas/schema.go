@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// schema is a JSON Schema of draft 2020-12, with the keywords that nod's schemas use. A schema
-// with another keyword does not decode. A library for all keywords would cost every process of
-// nod 3 ms at its start, and each hook is a process.
+// schema is a JSON Schema of draft 2020-12 with the keywords that nod's schemas use; a schema
+// with another keyword does not decode. A library for all keywords would cost every process 3
+// ms at its start, and each hook is a process.
 type schema struct {
 	Ref  string             `json:"$ref"`
 	Defs map[string]*schema `json:"$defs"`
@@ -53,7 +53,7 @@ type schema struct {
 	Examples    []any  `json:"examples"`
 }
 
-// types are the types that a value may have; a value of any type matches no types at all.
+// types are the types that a value may have. No types mean any type.
 type types []string
 
 func (t *types) UnmarshalJSON(data []byte) error {
@@ -73,8 +73,7 @@ func (t *types) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// additional is the schema of the members that properties does not list. If it is nil, there
-// may be no such members.
+// additional is the schema of unlisted members; nil means that an object may have none.
 type additional struct{ schema *schema }
 
 func (a *additional) UnmarshalJSON(data []byte) error {
@@ -94,8 +93,8 @@ type pattern struct {
 	matches func(string) bool
 }
 
-// UnmarshalJSON compiles the expression. For the pattern of ids it takes ValidID, which needs a
-// tenth of the time: every message contains ids.
+// UnmarshalJSON compiles the expression. It replaces the pattern of ids by ValidID, which needs
+// a tenth of the time, because every message contains ids.
 func (p *pattern) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &p.text); err != nil {
 		return err
@@ -126,7 +125,8 @@ func (f *format) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decodeSchema decodes a schema. An unknown keyword is an error: it would check nothing.
+// decodeSchema decodes a schema. An unknown keyword is an error, because nod would not check
+// it.
 func decodeSchema(data []byte, into **schema) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -147,7 +147,7 @@ func (f faults) below(start int, step func() string) {
 	}
 }
 
-// validate adds the faults of v, a value as parse returns it.
+// validate adds the faults of v, which parse has returned.
 func (s *schema) validate(v any, f *faults) {
 	if s.If != nil && s.Then != nil && s.If.accepts(v) {
 		s.Then.validate(v, f)
@@ -208,7 +208,7 @@ func (s *schema) validateNumber(v json.Number, f *faults) {
 	if s.Minimum == nil && s.Maximum == nil {
 		return
 	}
-	n, err := v.Float64() // parse refuses numbers that a double does not keep
+	n, err := v.Float64() // parse refuses numbers that a double cannot hold exactly
 	switch {
 	case err != nil:
 		f.add("is no number")
@@ -248,7 +248,7 @@ func (s *schema) validateObject(v map[string]any, f *faults) {
 	for _, name := range s.Required {
 		if _, there := v[name]; !there {
 			*f = append(*f, (&fault{text: "is missing"}).in(step(name)))
-			break // one is enough: a message gets one error
+			break // a message gets only one error
 		}
 	}
 	var unknown []string
@@ -274,8 +274,7 @@ func (s *schema) validateObject(v map[string]any, f *faults) {
 	}
 }
 
-// unknown returns the fault of a member that the schema does not list. It names the member that
-// was probably meant.
+// unknown returns the fault of an unlisted member, with the most similar listed name.
 func (s *schema) unknown(name string) *fault {
 	if meant := Nearest(name, slices.Collect(maps.Keys(s.Properties))); meant != "" {
 		return &fault{text: "is not known here; did you mean " + meant + "?"}
@@ -322,7 +321,7 @@ func typeOf(v any) string {
 	return "object"
 }
 
-// equal reports whether v equals a value of enum or const, which are texts in nod's schemas.
+// equal reports whether v equals a value of enum or const. In nod's schemas these are texts.
 func equal(listed, v any) bool {
 	switch listed := listed.(type) {
 	case string, bool, nil:

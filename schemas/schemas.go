@@ -19,9 +19,9 @@ import (
 // Size limits. Messages are checked when they arrive, so that every stored request can be
 // decided: its record, with any answer, fits into one message.
 const (
-	MaxRequestBytes = 256 << 10 // a request, as the agent encoded it
-	MaxAnswerBytes  = 256 << 10 // an answer's message and updated_input together
-	MaxAwaited      = 500       // requests in one await
+	MaxRequestBytes = 256 << 10 // the longest request, in the agent's encoding
+	MaxAnswerBytes  = 256 << 10 // the longest message and updated_input of an answer, together
+	MaxAwaited      = 500       // the most requests in one Await
 	// MaxSettingsBytes is the maximum size of settings.json, in bytes.
 	MaxSettingsBytes = 256 << 10
 	// MaxPath is the maximum length of a path in a permission, in characters.
@@ -80,7 +80,7 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// encode encodes a struct, or the struct that a pointer points to, if it has a writer.
+// encode encodes a struct, or a pointer to one, if a writer exists for its type.
 func encode(v reflect.Value) ([]byte, bool) {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -95,9 +95,9 @@ func encode(v reflect.Value) ([]byte, bool) {
 	return w.encode(v)
 }
 
-// TypeOf returns a message's type, or "" if the message has no type. Messages that nod writes
-// begin with the type, so that the rest need not be decoded. TypeOf fails if it has to decode
-// invalid JSON.
+// TypeOf returns a message's type, or "" if it has no type. Messages of nod begin with the
+// type, so TypeOf need not decode the rest. The error means that it had to decode, and the JSON
+// is invalid.
 func TypeOf(data []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
 		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {

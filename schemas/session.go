@@ -7,7 +7,7 @@ import "time"
 type Session struct {
 	Type      string `json:"type"`
 	SessionID string `json:"session_id"`
-	Agent     string `json:"agent,omitempty"` // the owner of the session; empty until the first request
+	Agent     string `json:"agent,omitempty"` // the agent to which the session belongs; empty until its first request
 	User      string `json:"user,omitempty"`
 	// Background means that no person watches this session: a foreground session of the same
 	// user shows its requests.
@@ -33,11 +33,11 @@ type Session struct {
 // SessionPermissions is the access of a managed session. Paths are absolute. nod's owner must
 // make sure that they contain no symbolic links.
 type SessionPermissions struct {
-	WorkingDir string   `json:"working_dir,omitempty"` // this directory may be read and written
+	WorkingDir string   `json:"working_dir,omitempty"` // a directory that the session may read and write
 	ReadDirs   []string `json:"read_dirs,omitempty"`
-	WriteDirs  []string `json:"write_dirs,omitempty"` // these directories may be read as well
+	WriteDirs  []string `json:"write_dirs,omitempty"` // directories that the session may read and write
 	Network    bool     `json:"network"`
-	Hosts      []string `json:"hosts,omitempty"` // HOST:PORT; only contained commands have access to single hosts
+	Hosts      []string `json:"hosts,omitempty"` // each is a HOST:PORT, for contained commands; other commands need the whole network
 }
 
 // SessionChange changes the properties of a session that nod's owner sets. Absent fields leave
@@ -58,7 +58,7 @@ type SessionChange struct {
 // PermissionsChange replaces parts of a session's permissions. Absent fields leave them
 // unchanged.
 type PermissionsChange struct {
-	WorkingDir *string   `json:"working_dir,omitempty"` // the working directory; "" removes it
+	WorkingDir *string   `json:"working_dir,omitempty"` // the new working directory; "" removes it
 	ReadDirs   *[]string `json:"read_dirs,omitempty"`
 	WriteDirs  *[]string `json:"write_dirs,omitempty"`
 	Network    *bool     `json:"network,omitempty"`
@@ -117,7 +117,7 @@ type NoticeKind string
 const (
 	NoticeShown         NoticeKind = "shown"
 	NoticeUndeliverable NoticeKind = "undeliverable"
-	NoticeAsked         NoticeKind = "asked"   // this session shows the request of a background session
-	NoticeDecided       NoticeKind = "decided" // a request that this session shows for a background session was decided
+	NoticeAsked         NoticeKind = "asked"   // the session shows the request of a background session
+	NoticeDecided       NoticeKind = "decided" // a request that the session shows for a background session was decided
 	NoticeGate          NoticeKind = "gate"    // a scheduled task lacks permissions
 )

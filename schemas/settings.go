@@ -9,7 +9,7 @@ import (
 // Settings is the content of settings.json. A file that does not match its JSON Schema is
 // refused as a whole, and the settings in force stay.
 type Settings struct {
-	Schema      string      `json:"$schema,omitempty"` // for editors; nod does not read it
+	Schema      string      `json:"$schema,omitempty"` // the JSON Schema for editors; nod does not read this field
 	Permissions Permissions `json:"permissions,omitzero"`
 	// Policies are further layers of rules for certain agents, projects or hosts.
 	Policies []PolicyLayer `json:"policies,omitempty"`
@@ -53,11 +53,11 @@ type Permissions struct {
 	// Tools changes nod's built-in list of the access that tools need in a managed session.
 	Tools []ToolNeeds `json:"tools,omitempty"`
 
-	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // 0 means 60 s
-	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // 0 means 7 days
+	ConnectedTimeoutSeconds    int `json:"connected_timeout_seconds,omitempty"`    // the timeout while a client holds the input lock; 0 means 60 s
+	DisconnectedTimeoutSeconds int `json:"disconnected_timeout_seconds,omitempty"` // the timeout while no client holds the input lock; 0 means 7 days
 	// NotifyAfterSeconds delays prompts to phones and chats while a client of an approver
 	// holds the session's input lock.
-	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // 0 means 15 s
+	NotifyAfterSeconds int `json:"notify_after_seconds,omitempty"` // the delay in seconds; 0 means 15 s
 
 	// JoinIdentical makes identical calls of a session one question while the first call is
 	// pending. Nil means true.
@@ -128,7 +128,7 @@ type WebSettings struct {
 
 // VoiceSettings configures the voice connector.
 type VoiceSettings struct {
-	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"` // 0 means 300 s
+	PermissionTimeoutSeconds int `json:"permission_timeout_seconds,omitempty"` // the timeout while a voice client holds the input lock; 0 means 300 s
 }
 
 // The default timeouts, and the longest timeout in settings.

@@ -36,7 +36,7 @@ var (
 // NewDesk returns the desk of a connector, whose key c must use.
 func NewDesk(c *bus.Conn, connector string) *Desk { return &Desk{conn: c, connector: connector} }
 
-// Answer submits a person's answer and returns the decision; people.Desk lists the errors.
+// Answer submits a person's answer and returns the decision; people.Desk.Answer lists the errors.
 func (d *Desk) Answer(ctx context.Context, a schemas.Answer) (schemas.Decision, error) {
 	a.Type = schemas.TypeAnswer
 	var decision schemas.Decision

@@ -230,7 +230,7 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 	}
 	run, input := s.planRun(s.rules.verdict.Containment)
 	if run == nil && a.Call.Contained {
-		return result{}, nil // the approval was for the call in its container, which it cannot have now
+		return result{}, nil // the approval allows the call in its container, in which the call cannot run now
 	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)
 	if err != nil || !used {

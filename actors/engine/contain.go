@@ -18,9 +18,9 @@ func (s *askState) containable() bool {
 	return s.request.Contain == schemas.ContainPossible && s.request.NodPath != "" && !s.managed && !s.ignores
 }
 
-// planRun returns how the call of a request runs in the container c, with the permissions that it
-// needs, and the input that runs it so. It returns nil if c is nil, or if the call cannot run
-// contained.
+// planRun returns the contained run of a request's call in the container c, with the
+// permissions that the call needs, and the tool input that starts this run. It returns nil if c
+// is nil, or if the call cannot run contained.
 func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.RawMessage) {
 	if c == nil || !s.containable() || !c.Runs(s.request.ActionDetails) {
 		return nil, nil
@@ -35,7 +35,6 @@ func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.R
 	}, input
 }
 
-// programOf returns the nod program that starts the call of a request contained.
 func programOf(r *schemas.Request) policy.Program {
 	return policy.Program{Path: r.NodPath, Data: r.NodData}
 }
@@ -53,8 +52,8 @@ func (s *askState) runContained(out *rulesResult, v policy.Verdict) policy.Verdi
 	return v
 }
 
-// runInput returns the input that runs the call of a waiter contained, as the record's Run says.
-// pendingID names the waiter. The record must have a Run.
+// runInput returns the tool input that runs the call of one waiter contained, according to the
+// Run of its record. pendingID names the waiter.
 func runInput(entry *bus.Entry, pendingID string) (json.RawMessage, error) {
 	r, err := requestOf(&entry.Record)
 	if err != nil {
@@ -67,8 +66,8 @@ func runInput(entry *bus.Entry, pendingID string) (json.RawMessage, error) {
 	return input, nil
 }
 
-// verdictOn does what Record.Verdict does. If the call runs contained, the input in the returned
-// decision runs it under its own id, because one id starts one command.
+// verdictOn is Record.Verdict with the tool input of a contained run. Each call's input has the
+// call's own id, because one id starts one command.
 func verdictOn(entry *bus.Entry, pendingID string) (*schemas.Decision, error) {
 	d := entry.Record.Verdict(pendingID)
 	if d == nil || entry.Record.Run == nil || d.Outcome != schemas.Allowed || pendingID == ownID(entry) {
@@ -80,7 +79,8 @@ func verdictOn(entry *bus.Entry, pendingID string) (*schemas.Decision, error) {
 	return &own, err
 }
 
-// keepRun removes the Run of a record that its decision does not allow to run contained.
+// keepRun removes the Run from a record whose decision does not allow the call to run
+// contained.
 func keepRun(entry *bus.Entry) {
 	rec := &entry.Record
 	if rec.Run == nil {
@@ -102,8 +102,8 @@ func edited(rec *schemas.Record, d *schemas.Decision) bool {
 	return d.UpdatedInput != nil && rec.Run == nil
 }
 
-// containGranted allows a call that needs permissions to run contained, if the session holds
-// all of them.
+// containGranted allows a call to run contained if the session has all permissions that the
+// call needs.
 func (s *askState) containGranted() result {
 	v := s.rules.verdict
 	if v.Containment == nil || v.Effect != policy.Ask || !s.containable() {
@@ -162,9 +162,9 @@ func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Ru
 	return schemas.Running{Type: schemas.TypeRunning, RunID: id, Container: entry.Record.Run.Container}, nil
 }
 
-// withDecision returns the entry of a request with its decision. A request that has joined a
-// question may be decided there and not yet in its own record; then withDecision writes the
-// decision into that record.
+// withDecision returns the entry of a request with its decision. If the decision is only in the
+// record of the question that the request has joined, withDecision writes it into the request's
+// own record.
 func (e *intake) withDecision(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	if entry.Record.Terminal() || entry.Record.Joined == "" {
 		return entry, nil
@@ -179,7 +179,7 @@ func (e *intake) withDecision(ctx context.Context, entry bus.Entry) (bus.Entry, 
 	return e.store.Records.Get(ctx, entry.Key)
 }
 
-// mayStart returns the reason why the command of an entry's request must not start, or nil.
+// mayStart returns the reason why a decided command must not start, or nil.
 func (e *intake) mayStart(entry *bus.Entry, r *schemas.Run) error {
 	run, d := entry.Record.Run, ownDecision(entry)
 	switch {
@@ -232,7 +232,7 @@ func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Rec
 	return nil
 }
 
-// stillApproved reports whether a person's approval of a call still holds: the standing
+// stillApproved reports whether a person's approval of a call is still in force: the standing
 // permission that came with it, if any, has not ended.
 func (e *intake) stillApproved(ctx context.Context, d *schemas.Decision) (bool, error) {
 	if !d.Lasts() {
@@ -249,7 +249,7 @@ func sameRun(a, b *schemas.ContainedRun) bool {
 		slices.Equal(a.Container.Permissions, b.Container.Permissions)
 }
 
-// ran records the end of a contained command, once.
+// ran records the end of a contained command. A repeated report changes nothing.
 func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK, error) {
 	entry, err := e.store.Records.Get(ctx, r.Key())
 	if noRecord(err) || err == nil && entry.Record.Agent != c.name {

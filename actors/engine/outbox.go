@@ -154,7 +154,7 @@ func (e *recordLife) promptWith(entry bus.Entry, r schemas.Request) schemas.Prom
 	rec := &entry.Record
 	waiting, _ := rec.Waiting()
 	run := rec.Run
-	if !rec.Terminal() { // people are told about a run once it is allowed
+	if !rec.Terminal() { // prompts show a run only once it is allowed
 		run = nil
 	}
 	return schemas.Prompt{

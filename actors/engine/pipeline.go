@@ -143,7 +143,7 @@ type promptPlan struct {
 	foreground foreground
 	routes     []schemas.Route
 	reaches    []schemas.Reach
-	run        *schemas.ContainedRun // how the call runs if a person allows it; nil means as the agent wrote it
+	run        *schemas.ContainedRun // the contained run that an allow starts; nil means that the call runs as the agent wrote it
 	limit      timeLimit
 	next       schemas.Event // the event that the timer is armed for
 	entry      bus.Entry     // the record in its stored form

@@ -25,8 +25,8 @@ type Containment struct {
 // Program is the nod program that starts contained commands.
 type Program = contained.Program
 
-// containedRule is the Rule of verdicts that run a call contained, or would if a permission
-// were granted.
+// containedRule is the Rule of verdicts on calls that run contained, or would with a
+// permission.
 const containedRule = "default contained"
 
 // contain sets the verdict on a command line that no rule decides: it runs contained, or a
@@ -99,7 +99,7 @@ func (c *Containment) Needs() []Permission {
 	return perms
 }
 
-// Runs reports whether RunInput changes this input so that it runs the line of c.
+// Runs reports whether RunInput can change this input to run the line of c.
 func (c *Containment) Runs(input json.RawMessage) bool {
 	in, err := tools.ReadInput(input)
 	if err != nil {
@@ -112,10 +112,11 @@ func (c *Containment) Runs(input json.RawMessage) bool {
 // Words returns the words of the command that runs contained.
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
 
-// RunInput returns the input of a shell tool with its command replaced by one that asks the
-// engine for the decision with this key, and then runs the original command contained, by the
-// nod program by. RunInput also returns the words that run contained. It returns false if the
-// input has no single text field for the command, or if a path of by is not clean and absolute.
+// RunInput returns a shell tool's input with a command line that asks the engine for the
+// decision with this key, and then runs the original line contained. The parameter by is the
+// nod program that does this. RunInput also returns the words that run contained. It returns
+// false if the input has no single text field for the command, or if a path of by is not clean
+// and absolute.
 func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
 	in, err := tools.ReadInput(input)
 	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) {

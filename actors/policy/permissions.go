@@ -51,7 +51,6 @@ func ParsePermission(tag string) (Permission, error) {
 	return Permission{}, schemas.Errorf(schemas.CodeValidation, "Permission must be @read:<path>, @write:<path> or @network.")
 }
 
-// hostAndPort matches the host and the port of a network permission.
 var hostAndPort = lazyregexp.New(`^[a-z0-9][a-z0-9.-]*:[1-9][0-9]{0,4}$`)
 
 func pathPermission(access Access, dir, word string) (Permission, error) {

@@ -173,9 +173,9 @@ func (p *Policy) Dirs(c Call) []string {
 	return dirs
 }
 
-// directoryChange matches the input of a shell tool if the call may run in another directory:
-// it contains cd, as in the command, or dir, as in the name of a field, or an escape that may
-// hide these letters.
+// directoryChange matches the input of a shell tool that may run in another directory: it
+// contains cd, as in the command, or dir, as in the name of a field, or an escape that may hide
+// these letters.
 var directoryChange = lazyregexp.New(`cd|dir|\\u`)
 
 // Guard returns a copy of p that protects further paths as nod's own: full paths of files or

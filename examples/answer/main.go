@@ -43,5 +43,5 @@ func run(ctx context.Context, client *nod.Client, branch string, timeoutSeconds 
 		fmt.Fprintf(out, "%s is not published: %v\n", branch, err)
 		return nil
 	}
-	return err // nod failed, so there is no decision
+	return err // nod failed without a decision
 }

@@ -32,11 +32,11 @@ func main() {
 func run(ctx context.Context, o nod.Options, command string, out io.Writer) error {
 	client, err := nod.Connect(ctx, o)
 	if err != nil {
-		return err // nod may not be running: there is no decision, so do not act
+		return err // nod may not be running; without a decision, do not act
 	}
 	defer client.Close()
 	request := nod.Command(command)
-	request.AgentName = "Example agent" // shown to the approver
+	request.AgentName = "Example agent" // the approver sees this name
 	request.Reason = "to show how a program asks"
 	decision, err := client.Ask(ctx, request)
 	switch {

@@ -71,7 +71,7 @@ func TestRun(t *testing.T) {
 		line := await(choice)
 		_, err := io.WriteString(typed, line+"\n")
 		require.NoError(t, err)
-		await(strings.Fields(line)[1] + ": ") // the outcome
+		await(strings.Fields(line)[1] + ": ") // waits for the outcome
 		require.ErrorIs(t, <-decided, want)
 	}
 	stop()

@@ -1,6 +1,6 @@
-// Package lazyregexp compiles regular expressions at their first use. nod has more than thirty
-// of them as package variables; compiling all at each start would take a millisecond of every
-// hook, which uses few.
+// Package lazyregexp compiles regular expressions at their first use. Compiling all package
+// variables of nod at each start would take a millisecond of every hook, which uses few of
+// them.
 package lazyregexp
 
 import (
@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Regexp is a regular expression that is compiled when a method is first called. The methods do
-// what those of regexp.Regexp do, and are safe for concurrent use.
+// Regexp is a regular expression that is compiled when a method is first called. The methods
+// are those of regexp.Regexp, and are safe for concurrent use.
 type Regexp func() *regexp.Regexp
 
 // New returns the regular expression for expr. Its first use panics if expr is invalid.
@@ -35,7 +35,8 @@ func (r Regexp) ReplaceAllString(s, to string) string { return r().ReplaceAllStr
 // Match reports whether the expression matches a part of b.
 func (r Regexp) Match(b []byte) bool { return r().Match(b) }
 
-// ReplaceAllLiteralString returns s with each match replaced by to, which is taken as it is.
+// ReplaceAllLiteralString returns s with each match replaced by the text to, without expanding
+// $.
 func (r Regexp) ReplaceAllLiteralString(s, to string) string {
 	return r().ReplaceAllLiteralString(s, to)
 }

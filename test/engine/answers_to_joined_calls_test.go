@@ -21,7 +21,7 @@ func TestAnAnswerDecidesNoOtherRequestWithTheSameID(t *testing.T) {
 	other.ActionDetails = []byte(`{"to":"everywhere"}`)
 	open := ada.Asks(other)
 	shown := ada.Asks(rig.Deploy("S", "shown"))
-	_, err := ada.Sends(rig.Deploy("S", "other"), false) // the id belongs to another request
+	_, err := ada.Sends(rig.Deploy("S", "other"), false) // another request has this id already
 	env.Refusal(err, schemas.CodeConflict)
 
 	env.Equal("shown", env.Ann().Allows(shown).PendingID)

@@ -19,7 +19,7 @@ func TestAnAutomaticDecisionOutlivesChangesOfItsRules(t *testing.T) {
 	var first schemas.Decision
 	env.NoError(reply.Into(&first))
 	env.Equal(schemas.Allowed, first.Outcome)
-	env.NothingStored() // only the log has the decision
+	env.NothingStored() // the decision is in the log, without a record
 
 	for _, settings := range []string{rig.Rules("", ""), rig.Rules("", "Lookup")} {
 		env.Apply(settings)
@@ -76,7 +76,7 @@ func TestAskingAgainClaimsTheIDAgainstAnAutomaticDecision(t *testing.T) {
 	env := rig.Start(t)
 	ada := env.Agent("ada")
 	env.Apply(rig.Rules("", ""))
-	q := ada.Asks(rig.Lookup("S", "1")) // a repeated request; nothing is stored for its id, so it claims the id
+	q := ada.Asks(rig.Lookup("S", "1")) // a repeated request claims its id if nothing is stored for the id
 	env.Apply(rig.Rules("Lookup", ""))
 	reply, err := ada.Sends(rig.Lookup("S", "1"), false) // the first copy of the request arrives late
 	env.NoError(err)

@@ -58,7 +58,7 @@ func by(user string, r schemas.Request) schemas.Request {
 func noted(a *rig.Agent) map[string]time.Time {
 	keys, err := a.Store.Presence.ListKeys(a.Ctx, "active."+a.Name+".*")
 	if err != nil {
-		return nil // the callers try again
+		return nil // callers of noted try again
 	}
 	noted := map[string]time.Time{}
 	for _, key := range keys {
@@ -96,7 +96,7 @@ func TestActivityAfterAnotherSessionsIsStoredAtOnce(t *testing.T) {
 	other := schemas.Session{Type: schemas.TypeSession, SessionID: "other", Agent: "ada", CreatedAt: first, ActiveAt: first.Add(time.Millisecond)}
 	_, err := env.Store.Presence.Put(env.Ctx, "active.ada.other", other, 0, time.Hour)
 	env.NoError(err)
-	again := time.After(rig.Patience / 2) // well before the engine would store the same session again anyway
+	again := time.After(rig.Patience / 2) // without another session, the engine would store the activity much later
 	for !noted(ada)["front"].After(first) {
 		select {
 		case <-again:

@@ -72,9 +72,9 @@ func TestIdenticalCallsAreOneQuestion(t *testing.T) {
 	again, err := env.Ann().SaysOf(first, "allow_once", 2) // the same answer arrives twice
 	env.NoError(err)
 	env.Equal(d, again)
-	_, err = env.Bob().SaysOf(first, "reject_once", 3) // another person's answer, which comes too late
+	_, err = env.Bob().SaysOf(first, "reject_once", 3) // the answer of another person comes too late
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
-	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the same answer, but for three calls instead of two
+	_, err = env.Bob().SaysOf(first, "allow_once", 3) // the answer is about three calls instead of two
 	env.Refusal(err, schemas.CodeConflict)
 	env.Ann().Denies(third)
 	third.Ends(schemas.Denied)

@@ -246,7 +246,7 @@ func TestRepliesGoOnlyToTheAgentsOwnInbox(t *testing.T) {
 		}
 	}
 	env.NoError(ada.Flush())
-	for i := range 3 { // these requests reach the engine after the messages above
+	for i := range 3 { // the engine gets these requests after the published messages
 		d := env.Agent("ada").Gets(rig.Lookup("S", fmt.Sprint("after", i)))
 		env.Equal(schemas.Allowed, d.Outcome)
 	}

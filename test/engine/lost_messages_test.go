@@ -97,7 +97,7 @@ func TestAWriteWithALostAcknowledgementIsLookedUp(t *testing.T) {
 			heard := wire.HoldOn(c.marker)
 			go func() {
 				<-heard
-				for env.Ctx.Err() == nil && writes(env) == before { // waits until the write is stored
+				for env.Ctx.Err() == nil && writes(env) == before { // polls until the server has stored the write
 				}
 				wire.Cut()
 			}()

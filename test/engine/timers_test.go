@@ -59,7 +59,7 @@ func TestALostTimerIsArmedByTheSweep(t *testing.T) {
 	env.Timeout("S", 8*time.Second)
 	q := ada.Asks(rig.Deploy("S", "1"))
 	env.LoseTimer("S.1")
-	env.Engine(engine.Options{}) // an engine that starts sweeps the records
+	env.Engine(engine.Options{}) // an engine sweeps the records when it starts
 	env.Soon("the sweep arms the timer", func() bool { return len(env.Armed()) == 1 })
 	q.Ends(schemas.TimedOut)
 }
@@ -70,7 +70,7 @@ func TestTheSweepTimesOutRequestsWithoutATimer(t *testing.T) {
 	ada := env.Agent("ada")
 	env.Timeout("S", 3*time.Second)
 	q := ada.Asks(rig.Deploy("S", "1"))
-	env.LoseTimer("S.1") // as if the timer had fired long ago and the broker had dropped it
+	env.LoseTimer("S.1") // the timer is gone, as if it had fired long ago and the broker had dropped it
 	env.Passed(q.Receipt.Deadline)
 	env.Nil(env.Stored("S.1").Record.Decision)
 	env.Engine(engine.Options{})

@@ -68,7 +68,7 @@ func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 	t.Parallel()
 	for point, c := range map[string]struct {
 		fault    telegramtest.Fault // the call to Telegram during which the worker is killed
-		messages int                // the messages about the question in the end
+		messages int                // the number of messages about the question at the end
 	}{
 		"before the handle is stored":     {telegramtest.Fault{Method: "sendMessage", Done: true}, 2},
 		"between the handle and the edit": {telegramtest.Fault{Method: "editMessageText"}, 1},
@@ -86,7 +86,7 @@ func TestNoLiveButtonOutlivesAKilledWorker(t *testing.T) {
 			if c.messages == 2 {
 				require.Zero(t, p.live(), "no worker knows this message")
 			}
-			p.worker() // takes over once the claim of the killed worker has ended
+			p.worker() // this worker takes over once the claim of the killed one has ended
 			p.press(p.question("killed"), "Deny")
 			require.Equal(t, schemas.Denied, p.hears(agent).Outcome)
 			require.Eventually(t, func() bool { return p.live() == 0 }, rig.Patience, rig.Tick)

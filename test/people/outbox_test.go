@@ -23,7 +23,7 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 	env := rig.Start(t, func(s *rig.Setup) { s.Settings, s.Engine = rig.WithCarrier, o })
 	shown, seen := env.Carrier(), env.Viewer()
 	var mu sync.Mutex
-	held := map[string]int{} // unacknowledged changes, by record
+	held := map[string]int{} // the number of unacknowledged changes, by record
 	stuck, err := bus.OpenStore(env.Ctx, env.Conn(roles.ID{Role: roles.EngineStore}), 1)
 	env.NoError(err)
 	queue, err := stuck.Records.Outbox(env.Ctx, o.AckWait)
@@ -55,7 +55,7 @@ func TestAStalledOutboxIsTakenOver(t *testing.T) {
 			break
 		}
 	}
-	stop() // stops the engine as if its process was killed
+	stop() // the engine ends as if its process was killed
 	for _, q := range questions {
 		now := env.Stored(q.Key)
 		env.Soon("viewers see how "+q.Key+" ended", func() bool { return seen.Times(q.Key, now.Revision) > 0 })

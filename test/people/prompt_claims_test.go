@@ -199,7 +199,7 @@ func TestTwoWorkersShowEachQuestionOnce(t *testing.T) {
 	t.Parallel()
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")
-	before := func(p schemas.Prompt) { // stores a newer version of the request while an older one is being sent
+	before := func(p schemas.Prompt) { // before stores a newer version of the request while an older one is being sent
 		env.NoError(ada.Asker.Detach(env.Ctx, p.SessionID, p.PendingID, "the host waits no longer"))
 		env.Soon("the change is queued", env.OutboxIdle)
 	}
@@ -253,9 +253,9 @@ func TestAnOutcomeIsShownAfterAChangeInProgress(t *testing.T) {
 	env, tg := rig.Start(t, phones), &chat{}
 	ada := env.Agent("ada")
 	open := make(chan *rig.Question, 1)
-	revise := func(p schemas.Prompt) { // decides the request while its change is being shown
+	revise := func(p schemas.Prompt) { // revise decides the request while its change is being shown
 		if !p.Detached {
-			return // this change adds its buttons
+			return // the first change of a message adds its buttons
 		}
 		env.Ann().Denies(<-open)
 		env.Soon("its outcome is queued", env.OutboxIdle)

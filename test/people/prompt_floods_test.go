@@ -52,7 +52,7 @@ func TestTheCostOfAWithdrawalDoesNotGrow(t *testing.T) {
 		ada.Withdraws("S", fmt.Sprintf("q-%03d", i))
 		if i+1 < questions {
 			env.Soon("the next question is released", func() bool { return told(env, schemas.Key("S", fmt.Sprintf("q-%03d", i+1))) })
-			reads.Add(-1) // the test itself makes at least one read, in told
+			reads.Add(-1) // the function told, which the test calls, makes at least one read
 		}
 	}
 	env.Soon("the outbox has handled all changes", env.OutboxIdle)

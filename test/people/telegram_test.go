@@ -80,7 +80,7 @@ func (p *phone) asks(id string) *waiting {
 
 // hears waits until nod ask ends, and returns the decision that it printed.
 func (p *phone) hears(w *waiting) schemas.Decision {
-	_ = w.Wait() // an error states only the exit code
+	_ = w.Wait() // the error of Wait contains only the exit code
 	var d schemas.Decision
 	require.NoError(p.T, json.Unmarshal(w.out.Bytes(), &d), w.errs.String())
 	return d

@@ -103,7 +103,7 @@ func TestInvalidStoredSettingsAreNotFollowed(t *testing.T) {
 	env.NoError(err)
 	_, err = env.Store.Settings.PutDocument(env.Ctx, "settings", []byte(`{"permissions":{"allow":["Deploy"],"deny":17}}`), revision)
 	env.NoError(err)
-	_, err = env.Engines[0].SettingsRevision(env.Ctx) // this call reads the stored settings
+	_, err = env.Engines[0].SettingsRevision(env.Ctx) // SettingsRevision reads the stored settings
 	env.ErrorContains(err, "permissions.deny")
 	env.Agent("ada").Asks(rig.Deploy("S", "1"))
 	state, err := env.Owner().Settings(env.Ctx)

@@ -34,8 +34,8 @@ func gitFormat(_ Secrets, a *Args) string {
 	return ""
 }
 
-// gitRevision matches words that are plainly a commit and not a directory: a relative
-// revision, a hash, a version or a main branch.
+// gitRevision matches words that name a commit and no directory: a relative revision, a hash, a
+// version or a main branch.
 var gitRevision = lazyregexp.New(`^(?:HEAD|@|main|master|develop|trunk|stash@.*|(?:origin|upstream)/.+|[0-9a-f]{7,64}|v?[0-9]+(?:\.[0-9]+)+.*|.*[~^:].*|.*[^./]\.\..*|.*\.\.[^./].*)$`)
 
 // gitDiff refuses two operands that may both be directories. Outside a repository, git would

@@ -82,8 +82,8 @@ func goFlags(own string) *Command {
 		long: own + " v n x a race tags: trimpath buildvcs= p: mod: ldflags! gcflags! work"}
 }
 
-// goLinkerFlags matches linker flags that only leave out symbols and set variables. Others name
-// a program that links.
+// goLinkerFlags matches linker flags that only leave out symbols or set variables. Other linker
+// flags may name a program that links.
 var goLinkerFlags = lazyregexp.New(`^(?:\s*(?:-s|-w|-X[ =][\w./-]+=[\w.:+/-]*))*\s*$`)
 
 func checkGoFlags(_ Secrets, a *Args) string {
@@ -101,7 +101,8 @@ func checkGoFlags(_ Secrets, a *Args) string {
 }
 
 // outputFile matches files that only builds and tests write: in a directory for outputs, or
-// with a name that tools give to reports. The answer to a build must not overwrite a source.
+// with a name that tools give to reports. A rule for a build must not let it overwrite a
+// source.
 var outputFile = lazyregexp.New(`^(?:/dev/null|(?:\./)?(?:(?:bin|build|dist|out|target|coverage|tmp|reports|test-results)/(?:[\w-]+/)*[\w-]+(?:\.(?:out|prof|pprof|html|xml|json|exe|test|so|a|wasm))?|(?:c|cover|coverage|cpu|mem|block|mutex|trace|profile)[\w-]*\.(?:out|prof|pprof)|[\w-]*junit[\w-]*\.xml|coverage\.(?:html|xml|json)))$`)
 
 // plainName matches a name that no program takes for a path.

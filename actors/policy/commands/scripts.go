@@ -44,9 +44,9 @@ func checkSed(_ Secrets, a *Args) string {
 	return ""
 }
 
-// awkProgram matches a program that only prints fields of lines, which it chooses by number or
-// by a plain regular expression. The program contains no >, no |, no getline and no function
-// call.
+// awkProgram matches an awk program that only prints fields of lines, which it selects by
+// number or by a plain regular expression. The program contains no >, no |, no getline and no
+// function call.
 var awkProgram = lazyregexp.New(`^\s*(?:` + awkCondition + `(?:\s*(?:&&|\|\|)\s*` + awkCondition + `)*)?\s*(?:\{\s*print(?:\s+` + awkItem + `(?:\s*,\s*` + awkItem + `|\s+` + awkItem + `)*)?\s*;?\s*\})?\s*$`)
 
 const (
@@ -71,8 +71,8 @@ func checkJq(_ Secrets, a *Args) string {
 	return ""
 }
 
-// printfFormat matches text in which %s is the only conversion, because others evaluate
-// arithmetic in Zsh. The text must not begin with a dash, which would make it a flag.
+// printfFormat matches a format whose only conversion is %s, because other conversions evaluate
+// arithmetic in Zsh. A format must not begin with a dash, which would make it a flag.
 var printfFormat = lazyregexp.New(`^(?:[^%-]|%%|%-?[0-9]*s)(?:[^%]|%%|%-?[0-9]*s)*$`)
 
 func checkPrintf(_ Secrets, a *Args) string {

@@ -12,9 +12,9 @@ type interpreter struct {
 	inline string   // letters of the flags whose value is code
 	long   string   // the long flag whose value is code
 	valued []string // flags whose value is the next word
-	last   bool     // the words after the code are the code's own
-	flags  string   // letters of the flags without a value that run nothing
-	longs  string   // long flags, without a value or with one after =, that run nothing
+	last   bool     // the words after the code are arguments of the code
+	flags  string   // letters of harmless flags without a value
+	longs  string   // harmless long flags without a value, or with a value after =
 }
 
 var interpreters = map[string]*interpreter{
@@ -123,7 +123,7 @@ func (c *command) interprets() {
 	}
 }
 
-// loads judges the value of an interpreter's flag, which may be a file with code or a directory
+// loads checks the value of an interpreter's flag, which may be a file with code or a directory
 // of such files.
 func (c *command) loads(t shell.Term) {
 	if !strings.ContainsAny(t.Text, "/.") {
@@ -139,7 +139,7 @@ func (c *command) loads(t shell.Term) {
 	}
 }
 
-// stray returns the reason to ask about a flag that is not known to run nothing, or "".
+// stray returns the reason to ask about a flag that may run code, or "".
 func (in *interpreter) stray(text string) string {
 	name, _, _ := strings.Cut(text, "=")
 	switch {
@@ -161,7 +161,7 @@ func (in *interpreter) stray(text string) string {
 	return ""
 }
 
-// laterCode judges the code of the flags from the word at i on.
+// laterCode checks the code in the flags from word i on.
 func (c *command) laterCode(in *interpreter, i int) {
 	for ; i < len(c.args); i++ {
 		if !strings.HasPrefix(c.args[i].Text, "-") {
@@ -260,7 +260,7 @@ func (c *command) runsInput() {
 			return
 		}
 		if all := c.resolve(r.File); r.Kind == shell.ReadsFile && len(all) > 0 && !r.File.Glob {
-			for _, p := range all { // a file is the project's code, like one that is named as an operand
+			for _, p := range all { // a file with code belongs to the project, like a file named as an operand
 				c.readsCode(p)
 			}
 			return
@@ -307,7 +307,6 @@ func namesSecret(c *command, code string) bool {
 	return false
 }
 
-// safeOpen matches a call that opens a file to read it.
 var safeOpen = lazyregexp.New(`\bopen\s*\([^,()]*(?:,\s*(?:mode\s*=\s*)?['"]r[bt]?['"])?(?:,\s*(?:encoding|errors)\s*=\s*['"][^'"]*['"])?\s*\)`)
 
 // dangerous reports whether code may delete or overwrite files, start programs, use a database
@@ -317,12 +316,11 @@ func dangerous(code string) bool {
 	return dangerousCode.MatchString(safeOpen.ReplaceAllString(code, ""))
 }
 
-// standardOutput matches a call that prints.
 var standardOutput = lazyregexp.New(`\b(?:sys|process)\.std(?:out|err)\.write`)
 
-// dangerousCode matches such code in Python, JavaScript, Ruby, Perl, PHP and Lua. To call a
-// function whose name it hides, code needs eval, getattr, an index or a similar form; these
-// match too.
+// dangerousCode matches dangerous code in Python, JavaScript, Ruby, Perl, PHP and Lua. It also
+// matches eval, getattr, an index and similar forms, which code needs to hide the name of a
+// function that it calls.
 var dangerousCode = lazyregexp.New(`(?i)` + strings.Join([]string{
 	`write|\bcopy_|\bcopy\s*\(|\bsave|\bto_(?:csv|json|excel|parquet)|extract|clear|fileio|filehandler|inplace|gzipfile|snapshot|splfile|io\.output|file\.new|\bmk[ds]|copytree|['"](?:w[bt]?\+?[bt]?|r[bt]?\+[bt]?)['"]|venv|profile`,
 	`unlink|rmtree|rmdir|rm_|\bremove|\brm(?:Sync)?\b|delete|fileutils|shutil|send2trash|rimraf|truncate|move`,

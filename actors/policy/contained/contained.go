@@ -97,7 +97,7 @@ type judge struct {
 	script *shell.Script
 	why    string
 	needs  []Need
-	edited []string // files that the line changes; their new content is not read
+	edited []string // the files that the line changes, and whose new content nod does not read
 }
 
 func (j *judge) refuse(why string) {
@@ -176,7 +176,7 @@ func (j *judge) step(s *shell.Script, st shell.Step) {
 	c.other()
 }
 
-// programName matches the names and paths of programs that a person reads as they are.
+// programName matches names and paths of programs that people can read safely.
 var programName = lazyregexp.New(`^(?:[~.]?/|\.\./)?[A-Za-z0-9_.+:][A-Za-z0-9_.+:@/-]*[A-Za-z0-9_.+-]$|^[A-Za-z0-9_:.]$`)
 
 // command is one command whose name is known.
@@ -232,11 +232,11 @@ func obeyed(name string) bool {
 	return strings.HasSuffix(name, "EDITOR") || strings.HasSuffix(name, "PAGER")
 }
 
-// scratchVariable are variables that name a place for files that a program makes.
+// scratchVariable are variables that name a directory for a program's own files.
 var scratchVariable = set("TMPDIR TMP TEMP OUT OUTPUT OUTDIR DESTDIR PREFIX GOCACHE GOTMPDIR CCACHE_DIR")
 
-// flagsVariable reports whether a variable holds no flags, or only flags that are known to run nothing
-// and to write nothing. Compilers and runners add the flags of some variables to their own.
+// flagsVariable reports whether a variable has no flags, or only flags that run and write
+// nothing. Compilers and runners add the flags of some variables to their own.
 func flagsVariable(a shell.Assign) bool {
 	text := a.Value.Before()
 	holds := strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") || strings.Contains(text, " -")
@@ -246,7 +246,7 @@ func flagsVariable(a shell.Assign) bool {
 
 var harmlessFlags = lazyregexp.New(`^(?:\s*(?:-?-count=\d+|-mod=(?:readonly|vendor)|-v|-race|-short|-tags=[\w,]+|-p=\d+|-trimpath|-buildvcs=\w+|-timeout=\w+|-[DWAF] ?[\w:-]+|-O[0-3sg]?|-g|-W\w*(?:-\w+)*|-f(?:no-)?(?:PIC|omit-frame-pointer|sanitize=\w+)|-std=[\w+]+|-Xm[sx]\d+[kmgKMG]?|-q|-x|-s|-vv|--verbose|--color=\w+|--tb=\w+|-n ?\d+|-j ?\d*|-C (?:opt-level|debuginfo|target-cpu|panic|codegen-units)=\w+))*\s*$`)
 
-// setsNames are commands of the shell that evaluate the index in the name of a variable.
+// setsNames are shell commands that evaluate the index in a variable's name.
 var setsNames = set("read getopts mapfile readarray declare typeset let")
 
 // judgeWords looks for secrets and for hidden commands in the words of a command.

@@ -170,7 +170,7 @@ func (c *command) changesMode() {
 // tarLetters are the flags of tar that only list an archive, or unpack it to a directory.
 const tarLetters = "txvfzjJaCkOpm"
 
-// archives judges tar and unzip: listing, or unpacking into /tmp or build output.
+// archives checks tar and unzip, which may list, or unpack into /tmp or build output.
 func (c *command) archives() {
 	argv, known := c.argv()
 	text := strings.Join(argv[1:], " ")
@@ -198,8 +198,8 @@ func (c *command) archives() {
 	c.refuse("may overwrite files of the project")
 }
 
-// compresses judges gzip and its like, which replace a file unless they keep it. A flag that is
-// not listed may delete files, overwrite them or read further flags.
+// compresses checks gzip and similar commands, which replace a file unless they keep it. An
+// unlisted flag may delete files, overwrite them or read further flags.
 func (c *command) compresses() {
 	list := commands.Compressors()[c.name]
 	argv, _ := c.argv()

@@ -148,7 +148,7 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 	}
 }
 
-// sshRemote matches the address of a remote that is reached by SSH.
+// sshRemote matches a remote's address for SSH.
 var sshRemote = lazyregexp.New(`^(?:ssh://|git\+ssh://|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:)`)
 
 // remote adds the permission for a remote's host, or for the whole network if the repository's

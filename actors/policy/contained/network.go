@@ -106,12 +106,11 @@ func (c *command) manages() {
 	}
 }
 
-// globalFlags returns the words before the subcommand after which the words rest stand.
+// globalFlags returns the words before a subcommand. The words after it are rest.
 func (c *command) globalFlags(rest []shell.Term) []shell.Term {
 	return slices.Clone(c.args[:max(0, len(c.args)-len(rest)-1)])
 }
 
-// subcommandOf returns the first operand, and the words after it.
 func subcommandOf(args []shell.Term) (shell.Term, []shell.Term) {
 	for i, t := range args {
 		switch prev := ""; {

@@ -12,14 +12,14 @@ import (
 type Names struct {
 	exact  map[string]bool       // patterns of one segment without a wildcard
 	wild   []string              // patterns of one segment with a wildcard
-	inner  []string              // of the patterns *TEXT*, the texts; each begins with a dot
-	rows   [][]string            // patterns of several segments; if a pattern begins with /, its first segment is ""
+	inner  []string              // the texts of the patterns *TEXT*; each begins with a dot
+	rows   [][]string            // patterns of several segments; the first segment of a pattern that begins with / is ""
 	first  map[string]bool       // the first segments of the patterns in rows
-	byHead map[string][][]string // the patterns in rows, by head; "*" has those whose head has a wildcard
-	top    [256]bool             // the first letters of the names at the root in rows, such as e for /etc
-	roots  map[string]bool       // the directories above each pattern that begins with /, such as / and /etc
+	byHead map[string][][]string // the patterns in rows by their head; "*" has those whose head contains a wildcard
+	top    [256]bool             // the first letters of the root's entries in rows, such as e for /etc
+	roots  map[string]bool       // the directories above the patterns that begin with /, such as / and /etc
 	starts [256]bool             // the first letters of the names in exact, first and wild
-	ends   [256]bool             // the last letters of the patterns in wild, except patterns that end in *
+	ends   [256]bool             // the last letters of the patterns in wild that do not end in *
 
 	byEnd, byStart [256][]string // the patterns in wild: by last letter if they begin with *, else by first letter
 }
@@ -101,8 +101,8 @@ func (n *Names) Has(p string, dots bool) bool {
 	return false
 }
 
-// head returns the first segment of a pattern of several segments or, with a slash before it, the
-// name at the root.
+// head returns the first segment of a pattern of several segments. For a pattern that begins
+// with / it is that slash and the name after it.
 func head(segs []string) string {
 	if segs[0] == "" && len(segs) > 1 {
 		return "/" + segs[1]

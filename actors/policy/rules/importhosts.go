@@ -16,8 +16,8 @@ import (
 // beginning of a shell command.
 const onlyPrefixRules = "nod imports only rules about the beginning of a shell command"
 
-// plainPrefix matches the beginning of a command if it consists of plain words with single
-// spaces between them.
+// plainPrefix matches the beginning of a command in plain words with single spaces between
+// them.
 var plainPrefix = lazyregexp.New(`^[A-Za-z0-9_./:=@%+,-]+(?: [A-Za-z0-9_./:=@%+,-]+)*$`)
 
 // dropDoubtfulAllows removes all allow rules if an ask or deny rule was not imported: that rule

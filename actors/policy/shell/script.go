@@ -34,8 +34,8 @@ type Term struct {
 	Known bool   // Text is the whole word: no part depends on a variable or a command
 	Glob  bool   // the shell may expand the word to file names
 	Tilde bool   // the word starts with an unquoted ~
-	// Splits is true if the shell splits an unknown part of the word at spaces, so that the word
-	// may be several words, or none.
+	// Splits means that the shell splits an unknown part of the word at spaces, so the word may
+	// be several words, or none.
 	Splits bool
 	open   string // the text before the first unknown part
 }
@@ -52,7 +52,7 @@ func (t Term) Before() string {
 type Assign struct {
 	Name     string
 	Value    Term
-	Exported bool // export or a similar command passes the variable on to later commands
+	Exported bool // a command such as export passes the variable on to later commands
 }
 
 // A RedirectKind is the effect of a redirection on its file.

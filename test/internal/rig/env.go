@@ -60,7 +60,7 @@ type Setup struct {
 	// BeforeSync is called before each sync of the server, as in bus.EmbedOptions.
 	BeforeSync func(stream string) error
 	Engines    int
-	Port       int // the server's port, if a later server must have the same one
+	Port       int // the port of the server; a later server can have the same port
 }
 
 // OverTheNetwork lets engines reach the stores through a Wire. Such a server cannot group its

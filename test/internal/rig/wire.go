@@ -21,7 +21,7 @@ type Wire struct {
 	held   bool
 	marker []byte   // once the client has sent these bytes, the server's messages are delayed
 	lost   [][]byte // the client's messages whose subject contains one of these texts are lost
-	once   bool     // only the next message that matches lost is lost
+	once   bool     // only the next matching message is lost
 	heard  chan struct{}
 	conns  []net.Conn
 }
