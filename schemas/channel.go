@@ -9,22 +9,22 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// ChannelSettings describes the settings of a channel, the member connectors.NAME of
-// settings.json. The channel's connector defines their struct and their schema. This package
-// has no list of channels: callers pass the channels to DecodeSettings and SettingsSchema.
+// ChannelSettings describes the settings of a channel, which are the member connectors.NAME of
+// settings.json. The channel's connector defines their struct and their schema, and callers
+// pass them to DecodeSettings and SettingsSchema.
 type ChannelSettings struct {
 	Name string // the connector's name, the key of its settings under connectors
 	// Schema is the JSON Schema of the settings, without a $ref.
 	Schema []byte
-	// Check enforces rules that a JSON Schema cannot express, on settings that match
-	// Schema; nil enforces none. Like Decode, it returns a VALIDATION_ERROR of one line
-	// that begins with the field's path from the top of settings.json; see Errorf.
+	// Check enforces rules that a JSON Schema cannot express, on settings that match Schema; it
+	// may be nil. Its error is a VALIDATION_ERROR of one line that begins with the field's path
+	// in settings.json.
 	Check func(settings json.RawMessage) error
 }
 
-// DecodeSettings decodes and checks a settings.json, in which only nod's own connectors and
-// the given channels may have settings. Its errors are like those of Decode. An unknown
-// property or connector is an error too, so that a mistyped rule list is noticed.
+// DecodeSettings decodes and checks a settings.json in which nod's own connectors and the given
+// channels may have settings. An unknown property or connector is an error, so that a mistyped
+// list of rules is noticed. Errors are *Error, as in Decode.
 func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) {
 	var s Settings
 	err := Decode(data, &s)
@@ -37,11 +37,11 @@ func DecodeSettings(data []byte, channels ...ChannelSettings) (Settings, error) 
 	return s, nil
 }
 
-// checkChannels checks the settings of channels in data, a settings.json that Decode
-// accepts. sections are the settings of channels in it, by connector name.
+// checkChannels checks the settings of channels in data, a settings.json that Decode accepts.
+// sections are these settings, by connector name.
 func checkChannels(data []byte, sections map[string]json.RawMessage, channels []ChannelSettings) error {
 	if len(sections) == 0 {
-		return nil // no channel has settings: do not compile the schema, which takes milliseconds
+		return nil // without settings of channels, the schema need not be compiled, which takes milliseconds
 	}
 	schema, err := compileSettings(channels)
 	if err != nil {
@@ -64,7 +64,6 @@ func checkChannels(data []byte, sections map[string]json.RawMessage, channels []
 	return nil
 }
 
-// compileSettings compiles the schema of settings.json with the settings of channels.
 func compileSettings(channels []ChannelSettings) (*jsonschema.Schema, error) {
 	doc, err := settingsDocument(channels)
 	if err != nil {
@@ -77,9 +76,9 @@ func compileSettings(channels []ChannelSettings) (*jsonschema.Schema, error) {
 	return c.compile("settings")
 }
 
-// SettingsSchema returns the JSON Schema of settings.json with the settings of channels.
-// It refers to no other file. SettingsSchema fails if two connectors have the same name, or if
-// a channel's schema is not JSON.
+// SettingsSchema returns the JSON Schema of settings.json with the settings of channels. The
+// schema refers to no other file. The error means that two connectors have the same name, or
+// that a channel's schema is not JSON.
 func SettingsSchema(channels ...ChannelSettings) ([]byte, error) {
 	doc, err := settingsDocument(channels)
 	if err != nil {
@@ -95,7 +94,7 @@ func SettingsSchema(channels ...ChannelSettings) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// settingsDocument returns the decoded schema of settings.json. Under connectors it allows
+// settingsDocument returns the decoded schema of settings.json, in which connectors may have
 // only nod's own connectors and the given channels.
 func settingsDocument(channels []ChannelSettings) (any, error) {
 	data, err := Schema("settings")
@@ -121,7 +120,7 @@ func settingsDocument(channels []ChannelSettings) (any, error) {
 	return doc, nil
 }
 
-// ownConnectors are the JSON names of the fields of Connectors, except Channels.
+// ownConnectors are the JSON names of the fields of Connectors but Channels.
 var ownConnectors = []string{"voice", "web"}
 
 // MarshalJSON writes the settings of channels beside those of the other connectors.

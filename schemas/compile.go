@@ -20,18 +20,17 @@ var schemaFiles embed.FS
 
 const schemaSuffix = ".schema.json"
 
-// Schema returns the JSON Schema with this name: that of a message, such as "request", or
-// "common", the definitions that messages share. It refers to other schemas as
-// "NAME.schema.json".
+// Schema returns a JSON Schema by its name: that of a message, such as "request", or "common",
+// which has the shared definitions. It refers to other schemas as "NAME.schema.json".
 func Schema(name string) ([]byte, error) {
 	return schemaFiles.ReadFile("v1/" + name + schemaSuffix)
 }
 
-// schemaURL returns the URL under which the compiler finds a schema, so that references
-// between schemas resolve. No server has this address.
+// schemaURL returns the URL by which schemas refer to each other in the compiler. No server has
+// this address.
 func schemaURL(name string) string { return "nod:///v1/" + name + schemaSuffix }
 
-// noun has the schema, the name and the limits of one message type.
+// noun describes one type of message: its schema, its name and its limits.
 type noun struct {
 	typ      string // the message's type; "" for settings.json, which has none
 	label    string // the message's name in errors
@@ -40,7 +39,6 @@ type noun struct {
 	maxDepth int // the deepest nesting; 0 means encoding/json's own limit
 }
 
-// nouns maps the pointer type of every message, and of settings.json, to its noun.
 var nouns = sync.OnceValue(loadNouns)
 
 func loadNouns() map[reflect.Type]*noun {
@@ -57,15 +55,15 @@ func loadNouns() map[reflect.Type]*noun {
 	return all
 }
 
-// compiler compiles the embedded schemas. All schemas share one jsonschema.Compiler, so that
-// common definitions are compiled once.
+// compiler compiles the embedded schemas, with one jsonschema.Compiler for all, so that shared
+// definitions are compiled once.
 type compiler struct {
 	mu         sync.Mutex
 	jsonschema *jsonschema.Compiler
 }
 
-// lazy returns a function that compiles the schema with this name at its first call: a hook
-// process needs only three schemas, and compiling all would delay every call.
+// lazy returns a function that compiles a schema at its first call. A hook process needs only
+// three schemas, and compiling all would delay every call.
 func (c *compiler) lazy(name string) func() (*jsonschema.Schema, error) {
 	return sync.OnceValues(func() (*jsonschema.Schema, error) {
 		return c.compile(name)
@@ -84,9 +82,9 @@ func (c *compiler) compile(name string) (*jsonschema.Schema, error) {
 }
 
 // inlineRefs replaces each $ref by its target, because following a $ref takes as long as
-// validating its target. Nothing is lost: in nod's schemas only annotations stand beside a
-// $ref. inlineRefs writes a node only to change it, because other goroutines may already use
-// shared nodes.
+// validating the target. In nod's schemas only annotations stand beside a $ref, so nothing is
+// lost. inlineRefs writes only nodes that it changes, because other goroutines may use shared
+// nodes.
 func inlineRefs(s *jsonschema.Schema) {
 	for name, field := range s.Properties {
 		if t := target(field); t != field {
@@ -132,8 +130,8 @@ func (schemaLoader) Load(url string) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
 }
 
-// compilePattern is regexp.Compile, with one exception: for the pattern of ids it returns
-// ValidID, which takes a tenth of the time. Every message contains ids.
+// compilePattern is regexp.Compile, but for the pattern of ids it returns ValidID, which takes
+// a tenth of the time. Every message contains ids.
 func compilePattern(pattern string) (jsonschema.Regexp, error) {
 	if pattern == idPattern {
 		return idMatcher{}, nil
@@ -150,7 +148,7 @@ func (idMatcher) String() string            { return idPattern }
 func checkTime(v any) error {
 	s, ok := v.(string)
 	if !ok {
-		return nil // the schema's type refuses other values
+		return nil // the type in the schema refuses other values
 	}
 	var t time.Time
 	if err := t.UnmarshalText([]byte(s)); err != nil {

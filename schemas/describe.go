@@ -13,10 +13,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// describe turns a schema's error into one line with the refused field and the reason,
-// without quoting the message's values. Of several faults it picks the one whose path sorts
-// first, so that the same message always gets the same error. For an unknown member it names the
-// member of schema that was probably meant.
+// describe turns a schema's error into one line with the refused field and the reason, without
+// the message's values. Of several faults it takes the first by path, so that a message always
+// gets the same error. For an unknown member it suggests the most similar known one.
 func describe(err error, schema *jsonschema.Schema) error {
 	var violation *jsonschema.ValidationError
 	if !errors.As(err, &violation) {
@@ -28,7 +27,7 @@ func describe(err error, schema *jsonschema.Schema) error {
 	return Errorf(CodeValidation, "%s", faults[0])
 }
 
-// collect appends the innermost violations in v to faults, as "path: text".
+// collect appends the innermost violations to faults, as "path: text".
 func collect(v *jsonschema.ValidationError, schema *jsonschema.Schema, faults *[]string) {
 	for _, cause := range v.Causes {
 		collect(cause, schema, faults)
@@ -37,7 +36,7 @@ func collect(v *jsonschema.ValidationError, schema *jsonschema.Schema, faults *[
 		return
 	}
 	location, words := v.InstanceLocation, wordsFor(v.ErrorKind)
-	switch k := v.ErrorKind.(type) { // the path of these two kinds of error lacks the missing or unknown member, so it is added
+	switch k := v.ErrorKind.(type) { // for a missing or unknown member, the path in the error lacks the member
 	case *kind.Required:
 		location = append(slices.Clip(location), k.Missing[0])
 	case *kind.AdditionalProperties:
@@ -50,8 +49,8 @@ func collect(v *jsonschema.ValidationError, schema *jsonschema.Schema, faults *[
 	*faults = append(*faults, short(pathOf(location), 200)+": "+words)
 }
 
-// membersAt returns the names of the members that the part of a schema at a location lists.
-// Parts in seen are left out.
+// membersAt returns the names of the members at a location of a schema, without the subschemas
+// in seen.
 func membersAt(s *jsonschema.Schema, location string, seen map[*jsonschema.Schema]bool) (names []string) {
 	if s == nil || seen[s] {
 		return nil
@@ -135,8 +134,8 @@ func list(values []any) string {
 	return strings.Join(words, ", ")
 }
 
-// describeUnmarshal describes the error of json.Unmarshal for a value that a schema accepts as
-// an integer and Go does not, such as 1.0 or 1e2.
+// describeUnmarshal describes the error for a number that a schema accepts as an integer and Go
+// does not, such as 1.0 or 1e2.
 func describeUnmarshal(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

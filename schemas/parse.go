@@ -10,13 +10,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// parse turns data, which must be a syntactically valid JSON object, into the maps and
-// slices that a schema validates. It refuses input that JSON readers interpret
-// differently: duplicate names, names that differ from a field's only in case
-// (encoding/json would take them for the field), halves of surrogate pairs, and numbers
-// that RFC 8785 would change. With such input, the text that a person reads, the text that is
-// hashed and the input that the host runs could differ. parse also refuses nesting deeper than
-// maxDepth; 0 means no limit.
+// parse turns data, which must be a syntactically valid JSON object, into the maps and slices
+// that a schema validates. It refuses input that JSON readers interpret differently: duplicate
+// names, names that differ from a field's only in case (which encoding/json takes for the
+// field), halves of surrogate pairs, and numbers that RFC 8785 would change. With such input, a
+// person could read another text than the hashed one, or the host could run another. parse also
+// refuses nesting deeper than maxDepth; 0 means no limit.
 func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any, error) {
 	r := reader{data: string(data), maxDepth: maxDepth}
 	tree, f := r.object(schema, 1)
@@ -26,15 +25,14 @@ func parse(data []byte, schema *jsonschema.Schema, maxDepth int) (map[string]any
 	return tree, nil
 }
 
-// reader reads JSON whose syntax is known to be valid.
 type reader struct {
 	data     string
 	at       int
 	maxDepth int
 }
 
-// A fault is an error in the input. Its path is completed, from the innermost step
-// outwards, while parsing returns.
+// A fault is an error in the input. Its path grows, from the innermost step outwards, while
+// parsing returns.
 type fault struct {
 	path string
 	text string
@@ -121,8 +119,8 @@ func (r *reader) array(schema *jsonschema.Schema, depth int) ([]any, *fault) {
 	return array, nil
 }
 
-// enter skips the bracket or comma before the next member or item, and reports whether
-// there is one. If there is none, it skips the closing bracket.
+// enter skips the bracket or comma before the next member or item and returns true. Without
+// another one it skips the closing bracket and returns false.
 func (r *reader) enter(closing byte) bool {
 	r.at = skipSpace(r.data, r.at)
 	if r.data[r.at] != closing {
@@ -166,9 +164,9 @@ func (r *reader) string() (string, *fault) {
 	return s, nil
 }
 
-// halfSurrogate reports whether literal has a \u escape of a surrogate without its other
-// half. encoding/json reads every such half as U+FFFD, so that texts which other JSON readers
-// distinguish would look and hash the same.
+// halfSurrogate reports whether literal has a
+// u escape of a surrogate without its other half. encoding/json reads every such half as
+// U+FFFD, so texts that other JSON readers distinguish would look and hash the same.
 func halfSurrogate(literal string) bool {
 	for i := 0; i < len(literal); i++ {
 		if literal[i] != '\\' {
@@ -188,8 +186,8 @@ func halfSurrogate(literal string) bool {
 	return false
 }
 
-// escaped returns the code unit of the escape "uXXXX" at the start of text, or -1 for
-// another escape.
+// escaped returns the code unit of an escape "uXXXX" at the start of text, or -1 for any other
+// escape.
 func escaped(text string) rune {
 	if text[0] != 'u' {
 		return -1
@@ -201,8 +199,8 @@ func escaped(text string) rune {
 	return rune(n)
 }
 
-// fieldsOf returns the properties that schema names for an object, or nil for a free-form
-// object. In a schema that also allows null, the properties are under "then".
+// fieldsOf returns the properties that a schema names for an object, or nil for a free-form
+// object. If the schema also allows null, its properties are under "then".
 func fieldsOf(schema *jsonschema.Schema) map[string]*jsonschema.Schema {
 	switch {
 	case schema == nil:
@@ -214,8 +212,8 @@ func fieldsOf(schema *jsonschema.Schema) map[string]*jsonschema.Schema {
 	}
 }
 
-// otherCase returns the field that encoding/json would fill from name because their names
-// differ only in case, or "" if there is none.
+// otherCase returns the field whose name differs from name only in case, or "". encoding/json
+// would fill that field.
 func otherCase(fields map[string]*jsonschema.Schema, name string) string {
 	for field := range fields {
 		if strings.EqualFold(field, name) {
@@ -232,7 +230,7 @@ func skipSpace(data string, i int) int {
 	return i
 }
 
-// step returns the part of a path that names a member, quoted if it is not a plain id.
+// step returns a member's name as a part of a path, quoted if it is not a plain id.
 func step(name string) string {
 	if ValidID(name) {
 		return "." + name
@@ -240,7 +238,7 @@ func step(name string) string {
 	return "[" + quote(name) + "]"
 }
 
-// quote quotes a text that an agent chose, on one line and shortened to 64 bytes.
+// quote quotes a text that an agent chose, on one line and cut to 64 bytes.
 func quote(s string) string { return strconv.Quote(short(s, 64)) }
 
 func short(s string, most int) string {

@@ -9,14 +9,15 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// containable reports whether the call of a request may run contained: its host can change it and
-// has never ignored the change, and no permissions of the session bound it already.
+// containable reports whether nod may change a call so that it runs contained. It reports false
+// if the host cannot change calls or has ignored a change, and in a managed session, whose
+// permissions bound the call.
 func (s *askState) containable() bool {
 	return s.request.Contain == schemas.ContainPossible && !s.managed && !s.ignores
 }
 
-// runContained returns the verdict that allows a call to run in the container of v, with the
-// permissions that it needs. If the call's input cannot be changed, a person is asked.
+// runContained allows a call to run in the container of a verdict, with the permissions that
+// the call needs. If the host cannot change the call's input, a person is asked.
 func (s *askState) runContained(out *rulesResult, v policy.Verdict) policy.Verdict {
 	c := v.Containment
 	input, ok := c.RunInput(s.request.ActionDetails, s.key())
@@ -33,8 +34,8 @@ func (s *askState) runContained(out *rulesResult, v policy.Verdict) policy.Verdi
 	return v
 }
 
-// containGranted allows a call that needs permissions to run contained, if the session holds
-// all of them.
+// containGranted allows a call to run contained if the session has all permissions that the
+// call needs.
 func (s *askState) containGranted() result {
 	v := s.rules.verdict
 	if v.Containment == nil || v.Effect != policy.Ask || !s.containable() {
@@ -54,9 +55,9 @@ func (s *askState) containGranted() result {
 	return result{outcome: decided, verdict: v, basis: s.held.basisOf(holds)}
 }
 
-// run replies to the question whether a contained command may start. It may start once, soon
-// after its decision, with the words that were decided, and only if the request would be decided
-// in the same way now.
+// run replies to the question whether a contained command may start. The command may start
+// once, soon after its decision, exactly as it was decided, and only if the engine would decide
+// it in the same way now.
 func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Running, error) {
 	entry, err := e.store.Records.Get(ctx, r.Key())
 	if noRecord(err) || err == nil && entry.Record.Agent != c.name {
@@ -90,7 +91,7 @@ func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Ru
 	return schemas.Running{Type: schemas.TypeRunning, RunID: id, Container: entry.Record.Run.Container}, nil
 }
 
-// mayStart returns the reason why a record's command must not start, or nil.
+// mayStart returns the reason why a decided command must not start, or nil.
 func (e *intake) mayStart(rec *schemas.Record, r *schemas.Run) error {
 	run, d := rec.Run, rec.Decision
 	switch {
@@ -108,8 +109,8 @@ func (e *intake) mayStart(rec *schemas.Record, r *schemas.Run) error {
 	return nil
 }
 
-// stillContained checks a decided request again, by the rules, freezes and permissions that are
-// in force now. It returns an error unless the request would still run contained as decided.
+// stillContained checks a decided request again by the present rules, freezes and permissions.
+// It returns an error unless the request would run contained as decided.
 func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Record) error {
 	r, err := requestOf(rec)
 	if err != nil {
@@ -140,7 +141,7 @@ func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Rec
 	return nil
 }
 
-// ran records the end of a contained command, once.
+// ran records the end of a contained command. A repeated report changes nothing.
 func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK, error) {
 	entry, err := e.store.Records.Get(ctx, r.Key())
 	if noRecord(err) || err == nil && entry.Record.Agent != c.name {
@@ -155,7 +156,7 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 			return nil, notFound(r.Key())
 		}
 		if run.Report != nil {
-			return nil, nil // the report was sent twice
+			return nil, nil
 		}
 		ended, report := *run, r.Report
 		report.EndedAt = e.clock.now()
@@ -166,9 +167,9 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 	return schemas.OK{Type: schemas.TypeOK}, err
 }
 
-// recordUncontained records that a host ran a call as the agent wrote it, although the call was
-// allowed to run only contained. The session's later calls then ask. It returns the ids of the
-// calls.
+// recordUncontained records that a host ran a call without its container, although the call was
+// allowed only contained. The engine then contains no later call of the session, but asks. It
+// returns the ids of the calls.
 func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	decided, err := e.store.Records.ChangedSince(ctx, p.SessionID, e.clock.now().Add(-schemas.MaxRunAge))
 	if err != nil {
@@ -205,7 +206,7 @@ func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *sc
 	return ids, err
 }
 
-// logRan appends the end of a contained command to the log, without the names of files.
+// logRan logs the end of a contained command, without the names of changed files.
 func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	run := entry.Record.Run
 	if run == nil || run.Report == nil {
@@ -220,8 +221,8 @@ func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Pr
 	return err
 }
 
-// contain returns the verdict on a call that may run in the container of v. A harmless call is
-// allowed as it is if its input cannot be changed; about any other call a person is asked.
+// contain returns the verdict on a call that may run contained. If it cannot run contained, a
+// harmless call is allowed uncontained, and a person is asked about any other call.
 func (s *askState) contain(out *rulesResult, v policy.Verdict) policy.Verdict {
 	harmless := v.Effect == policy.Allow
 	if s.containable() {

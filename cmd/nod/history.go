@@ -77,7 +77,7 @@ func (c *sessionsCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	sessions := people.Sessions(append(pending, decided...))
+	sessions := people.Sessions(append(pending, decided...), time.Now())
 	switch {
 	case c.JSON:
 		return e.printJSON(append([]people.Session{}, sessions...))

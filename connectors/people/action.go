@@ -290,6 +290,12 @@ const noBreak = "⟦no line break⟧"
 func (a *action) diff(verb, file string, lines []payload.Line) {
 	a.head(strings.TrimSpace(verb+" "+counts(payload.Count(lines))), file, fileName(file))
 	part := Part{Quote: true}
+	part.Lines, part.Spans = diffLines(lines)
+	a.parts = append(a.parts, part)
+}
+
+// diffLines returns the lines of a diff, each after its mark, and their styles.
+func diffLines(lines []payload.Line) (shownLines []string, spans [][]payload.Span) {
 	uneven := lastBreak(lines, payload.Add)*lastBreak(lines, payload.Remove) < 0
 	for _, l := range lines {
 		text, whole := strings.CutSuffix(l.Text, "\n")
@@ -298,10 +304,10 @@ func (a *action) diff(verb, file string, lines []payload.Line) {
 			shown += noBreak
 		}
 		mark := string(l.Op) + " "
-		part.Lines = append(part.Lines, mark+shown)
-		part.Spans = append(part.Spans, overlay(map[payload.Op]payload.Style{payload.Add: payload.Added, payload.Remove: payload.Removed}[l.Op], len(mark), len(mark+shown), words))
+		shownLines = append(shownLines, mark+shown)
+		spans = append(spans, overlay(map[payload.Op]payload.Style{payload.Add: payload.Added, payload.Remove: payload.Removed}[l.Op], len(mark), len(mark+shown), words))
 	}
-	a.parts = append(a.parts, part)
+	return shownLines, spans
 }
 
 // lastBreak examines one side of a diff: the lines without those of the operation other. It returns 1

@@ -29,7 +29,6 @@ func main() {
 	}
 }
 
-// run asks nod for permission to run command, and runs only the allowed command.
 func run(ctx context.Context, o nod.Options, command string, out io.Writer) error {
 	client, err := nod.Connect(ctx, o)
 	if err != nil {
@@ -42,7 +41,7 @@ func run(ctx context.Context, o nod.Options, command string, out io.Writer) erro
 	decision, err := client.Ask(ctx, request)
 	switch {
 	case errors.Is(err, nod.ErrEdited):
-		// The approver allowed another command in place of this one.
+		// The approver may have allowed another command in place of this one.
 		var edited struct{ Command string }
 		if err := json.Unmarshal(decision.UpdatedInput, &edited); err != nil {
 			return fmt.Errorf("read the command that was allowed: %w", err)

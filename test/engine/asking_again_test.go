@@ -19,7 +19,7 @@ func TestAnAutomaticDecisionOutlivesChangesOfItsRules(t *testing.T) {
 	var first schemas.Decision
 	env.NoError(reply.Into(&first))
 	env.Equal(schemas.Allowed, first.Outcome)
-	env.NothingStored() // the decision is in the log alone
+	env.NothingStored() // only the log has the decision
 
 	for _, settings := range []string{rig.Rules("", ""), rig.Rules("", "Lookup")} {
 		env.Apply(settings)
@@ -68,9 +68,9 @@ func TestALaterRuleDecidesAPendingRequestInItsRecord(t *testing.T) {
 	env.Equal(d, *env.Refusal(err, schemas.CodeConflict).Decision())
 }
 
-// The first copy of a request may still be on its way when the agent asks again. Asking
-// again therefore claims the request's id in the log, so that no automatic decision of the
-// first copy can take effect beside the record.
+// The first copy of a request may arrive after a repeated one. The repeated one therefore
+// claims the request's id in the log, so that an automatic decision of the first copy does not
+// count.
 func TestAskingAgainClaimsTheIDAgainstAnAutomaticDecision(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -164,7 +164,7 @@ func TestTheSameIDWithOtherContentIsAConflict(t *testing.T) {
 	}
 	env.Equal(before, env.Stored("S.1"))
 
-	same := rig.Deploy("S", "1") // fields that the digest does not cover may differ
+	same := rig.Deploy("S", "1") // fields outside the digest may differ
 	same.TaskID, same.AgentName, same.ActionDetails = "t2", "Another", []byte(` {"to" : "production"} `)
 	env.Equal(q.Receipt, ada.Asks(same).Receipt)
 

@@ -226,7 +226,7 @@ func TestASessionSharesOnlyPermissionsThatItHas(t *testing.T) {
 		Type: schemas.TypeShare, SessionID: "helper", AgentID: "third", Permissions: []string{"@read:" + dir + "/in/sub"}, Reason: "and so on",
 	}, &g))
 	env.Equal("helper", g.Grants[0].By.Name)
-	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // this also revokes all grants shared from the revoked grant
+	env.NoError(env.Owner().Revoke(env.Ctx, granted)) // this also revokes all grants that were shared from the revoked grant
 	ada.Asks(file("Write", "helper", dir+"/in/x")).Drop()
 	grants, err := env.Owner().Grants(env.Ctx, "")
 	env.NoError(err)
@@ -236,7 +236,6 @@ func TestASessionSharesOnlyPermissionsThatItHas(t *testing.T) {
 	}
 }
 
-// A shared permission expires with the grant that it was shared from.
 func TestASharedPermissionLastsNoLongerThanItsSource(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -271,8 +270,8 @@ func TestAGateListsMissingPermissionsAndNotifiesTheSession(t *testing.T) {
 	env.Equal(`Cron gate permissions not allowed for "nightly" (7): @read:/a, nonsense. The gate check was skipped and the task ran anyway.`, rig.Next(env, heard).Text)
 }
 
-// While no approver can be reached, sending a permission request again still returns the
-// request's receipt or decision; a new request is refused.
+// While no approver can be reached, a repeated permission request still gets its receipt or
+// decision; a new request is refused.
 func TestAskingAgainForAPermissionNeedsNoReachableApprover(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t, func(s *rig.Setup) {

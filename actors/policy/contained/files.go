@@ -8,8 +8,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// split divides words into flags and operands. valued are the letters of short flags, and the
-// long flags, whose value is the next word.
+// split divides words into flags and operands. valued lists the flags whose value is the next
+// word: letters of short flags, and names of long ones.
 func split(args []shell.Term, valued ...string) (flags, operands []shell.Term) {
 	for i := 0; i < len(args); i++ {
 		t := args[i]
@@ -30,8 +30,8 @@ func split(args []shell.Term, valued ...string) (flags, operands []shell.Term) {
 	return flags, operands
 }
 
-// hasFlag reports whether one of the flags is a long flag of the list, also abbreviated, or a
-// group of short flags that contains one of the letters.
+// hasFlag reports whether one of the flags is a listed long flag, also abbreviated, or a group
+// of short flags with one of the letters.
 func hasFlag(flags []shell.Term, letters string, long ...string) bool {
 	for _, f := range flags {
 		name, _, _ := strings.Cut(f.Text, "=")
@@ -50,7 +50,7 @@ func hasFlag(flags []shell.Term, letters string, long ...string) bool {
 	return false
 }
 
-// deletes judges rm: only build output and files in the private /tmp may go.
+// deletes checks rm, which may delete only build output and files in the private /tmp.
 func (c *command) deletes() {
 	_, operands := split(c.args)
 	if len(operands) == 0 {
@@ -70,7 +70,6 @@ func (c *command) deletes() {
 	}
 }
 
-// removesEmpty judges rmdir, which removes only empty directories.
 func (c *command) removesEmpty() {
 	_, operands := split(c.args)
 	for _, t := range operands {
@@ -78,7 +77,7 @@ func (c *command) removesEmpty() {
 	}
 }
 
-// copies judges cp. A copy as a link would make a later write change the original.
+// copies checks cp. After a copy as a link, a later write would change the original.
 func (c *command) copies() {
 	flags, operands := split(c.args, "-t", "--target-directory", "-S", "--suffix")
 	if hasFlag(flags, "lst", "--link", "--symbolic-link", "--target-directory", "--remove-destination") || hasFlag(flags, "n", "--no-clobber") && hasFlag(flags, "fiu", "--force", "--interactive", "--update") {
@@ -92,8 +91,8 @@ func (c *command) copies() {
 	c.writes(operands[len(operands)-1], !hasFlag(flags, "n", "--no-clobber"))
 }
 
-// moves judges mv, which must overwrite nothing and keep the moved files in the project: what
-// lies in build output or /tmp may be deleted later.
+// moves checks mv. It must overwrite nothing, and moved files must stay in the project outside
+// build output, which may be deleted later.
 func (c *command) moves() {
 	flags, operands := split(c.args)
 	if !hasFlag(flags, "n", "--no-clobber") || hasFlag(flags, "fibtuS", "--force", "--interactive", "--update", "--target-directory", "--exchange") {
@@ -111,7 +110,7 @@ func (c *command) moves() {
 	}
 }
 
-// links judges ln: only new symbolic links that stay in the project.
+// links checks ln, which may only make new symbolic links within the project.
 func (c *command) links() {
 	flags, operands := split(c.args)
 	if !hasFlag(flags, "s", "--symbolic") || hasFlag(flags, "fibntTSLP", "--force", "--target-directory", "--no-dereference") {
@@ -131,7 +130,7 @@ func (c *command) links() {
 	}
 }
 
-// creates judges commands whose operands are files that they make or change without losing
+// creates checks commands that make or change the files in their operands without losing
 // content.
 func (c *command) creates() {
 	_, operands := split(c.args, "-m", "-r", "-d", "-t", "--mode", "--reference", "--date")
@@ -147,7 +146,6 @@ func (c *command) tees() {
 	}
 }
 
-// changesMode judges chmod on single files.
 func (c *command) changesMode() {
 	flags, operands := split(c.args)
 	if len(flags) > 0 && hasFlag(flags, "R", "--recursive", "--reference") || len(operands) < 2 {
@@ -159,7 +157,7 @@ func (c *command) changesMode() {
 	}
 }
 
-// archives judges tar and unzip: listing, or unpacking into /tmp or build output.
+// archives checks tar and unzip, which may list, or unpack into /tmp or build output.
 func (c *command) archives() {
 	argv, known := c.argv()
 	text := strings.Join(argv[1:], " ")
@@ -182,7 +180,7 @@ func (c *command) archives() {
 	c.refuse("may overwrite files of the project")
 }
 
-// compresses judges gzip and its like, which replace a file unless they keep it.
+// compresses checks gzip and similar commands, which replace a file unless they keep it.
 func (c *command) compresses() {
 	flags, operands := split(c.args)
 	if len(operands) > 0 && !hasFlag(flags, "cklt", "--stdout", "--keep", "--list", "--test") || hasFlag(flags, "f", "--force") {
@@ -190,15 +188,15 @@ func (c *command) compresses() {
 	}
 }
 
-// compilers are commands whose -o names a file to write.
+// compilers are commands whose flag -o names a file to write.
 var compilers = map[string]bool{
 	"go": true, "gcc": true, "cc": true, "g++": true, "c++": true, "clang": true, "clang++": true, "rustc": true, "ld": true, "javac": true, "tsc": true, "esbuild": true,
 	"curl": true, "wget": true, "pandoc": true, "dot": true, "protoc": true, "ghc": true, "nasm": true, "as": true, "objcopy": true, "convert": true, "ffmpeg": true, "shuf": true,
 	"iconv": true, "xxd": true, "sass": true, "tailwindcss": true, "wasm-pack": true, "openapi-generator": true,
 }
 
-// outputFlags judges flags that name a file to write. A file with the extension of source code
-// could be one that a person wrote.
+// outputFlags checks flags that name a file to write. A person may have written a file with an
+// extension of source code.
 func (c *command) outputFlags() {
 	for i, t := range c.args {
 		name, value, eq := strings.Cut(t.Text, "=")
@@ -223,12 +221,12 @@ func (c *command) outputFlags() {
 		}
 		base := out.Text[strings.LastIndexByte(out.Text, '/')+1:]
 		dot := strings.LastIndexByte(base, '.')
-		named := dot < 0 && base != "" && base[0] >= 'A' && base[0] <= 'Z' // as Makefile and README
+		named := dot < 0 && base != "" && base[0] >= 'A' && base[0] <= 'Z' // a file without an extension but with a capital letter, such as Makefile, may be a source
 		c.writes(out, named || name == "--basetemp" || dot >= 0 && secrets.SourceExtension(base[dot+1:]) && base != "coverage.out")
 	}
 }
 
-// attached are the commands whose -o can have its value in the same word.
+// attached are the commands whose flag -o may have its value in the same word.
 var attached = set("gcc cc g++ c++ clang clang++ ld curl shuf iconv as nasm javac rustc")
 
 var outputNames = map[string]bool{

@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// bounded reports whether the words of argv that an allow rule does not spell out are ones that
-// the rule's author meant. The author of a rule for go test or git log did not mean flags that
-// run other programs or write other files. Such a flag must be in the rule.
+// bounded reports whether the words of argv that an allow rule does not contain are ones that
+// its author meant. The author of a rule for go test or git log did not mean flags that run
+// other programs or write other files: a rule must contain such a flag.
 func (r *Rule) bounded(argv []string, loc *pathname.Location) bool {
 	if argv[0] == "git" {
 		return !r.addsHarmToGit(argv)
@@ -39,22 +39,22 @@ func (r *Rule) spells(w string) bool {
 	})
 }
 
-// gitHarmfulFlags are flags with which git commands that usually only read can write any file
-// or start a program.
+// gitHarmfulFlags are flags with which git commands that usually only read can write a file or
+// start a program.
 var gitHarmfulFlags = []string{
 	"--output", "--output-directory", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager", "--exec", "--upload-pack", "--receive-pack", "--extcmd",
 	"--template", "--config", "--config-env", "--exec-path", "--git-dir", "--work-tree", "--separate-git-dir", "--paginate", "--strategy", "--remote", "--smtp-server",
 	"--to-command", "--sendmail-cmd", "--cc-cmd", "--to-cmd", "--tool", "--gpg-sign", "--show-signature", "--remerge-diff", "--no-index", "--tree-filter", "--index-filter",
 }
 
-// gitHarmfulLetters are harmful flags of one letter, for each subcommand.
+// gitHarmfulLetters are harmful flags of one letter, by subcommand.
 var gitHarmfulLetters = map[string]string{
 	"grep": "O", "clone": "uc", "rebase": "xsS", "archive": "o", "format-patch": "o", "difftool": "xt", "mergetool": "t", "pull": "sS",
 	"merge": "sS", "cherry-pick": "S", "revert": "S", "commit": "S", "tag": "su", "am": "S", "help": "w",
 }
 
-// gitRunners are subcommands that run what they are told, or write to a file that they are told.
-// A rule must contain all their words.
+// gitRunners are subcommands that run a given command, or write to a given file. A rule must
+// contain all their words.
 var gitRunners = [][]string{
 	{"bisect", "run"}, {"submodule", "foreach"}, {"bundle", "create"}, {"filter-branch"}, {"difftool"}, {"mergetool"}, {"config"}, {"instaweb"}, {"daemon"}, {"web--browse"},
 	{"send-email"}, {"hook"}, {"for-each-repo"}, {"maintenance"}, {"credential"}, {"fast-import"}, {"fast-export"}, {"var"}, {"shell"}, {"upload-pack"}, {"receive-pack"},
@@ -62,8 +62,8 @@ var gitRunners = [][]string{
 }
 
 // addsHarmToGit reports whether a git command has a harmful flag or subcommand that the rule
-// does not contain. It also counts words after --, because git takes this word for the value of
-// some flags.
+// does not contain. Words after -- count too, because git may take this word for the value of a
+// flag.
 func (r *Rule) addsHarmToGit(argv []string) bool {
 	i := 1
 	for ; i < len(argv) && strings.HasPrefix(argv[i], "-"); i++ {

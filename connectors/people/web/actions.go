@@ -24,7 +24,12 @@ type actionPayload struct {
 	Limit     int    `json:"limit"`
 	GrantID   string `json:"grant_id"`
 
-	// The fields of an answer that says more than allow or deny; see schemas.Answer.
+	// The filters of permissions.history.
+	Query   string          `json:"query"`
+	Outcome schemas.Outcome `json:"outcome"`
+
+	// Fields of an answer beyond a plain allow or deny; see schemas.Answer.
+	// permission.compare uses UpdatedInput too.
 	UpdatedInput json.RawMessage `json:"updated_input"`
 	Scope        schemas.Scope   `json:"scope"`
 	Reach        int             `json:"reach"`
@@ -82,6 +87,8 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 		return nil
 	case "permissions.history":
 		return c.call(ctx, func(ctx context.Context) { c.listHistory(ctx, m, a) })
+	case "sessions.list":
+		return c.call(ctx, func(ctx context.Context) { c.listSessions(ctx, m) })
 	case "grants.list":
 		return c.call(ctx, func(ctx context.Context) { c.listGrants(ctx, m, a) })
 	case "grants.revoke":
@@ -93,7 +100,7 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 		return c.call(ctx, func(ctx context.Context) { c.freeze(ctx, m, a) })
 	case "push.show", "push.subscribe", "push.unsubscribe":
 		return c.call(ctx, func(context.Context) { c.handlePush(m, a) })
-	case "session.subscribe", "session.unsubscribe", "session.lock.acquire", "session.lock.release", "permission.respond":
+	case "session.subscribe", "session.unsubscribe", "session.lock.acquire", "session.lock.release", "permission.respond", "permission.compare":
 	default:
 		return schemas.Errorf(schemas.CodeUnknownAction, "unknown action: %s", people.Line(m.Action))
 	}
@@ -111,6 +118,8 @@ func (c *client) dispatch(ctx context.Context, m clientMessage, a actionPayload)
 		return c.call(ctx, func(ctx context.Context) { c.changeLock(ctx, m, a.SessionID, schemas.PresenceUnlock) })
 	case "permission.respond":
 		return c.respond(ctx, m, a)
+	case "permission.compare":
+		return c.call(ctx, func(ctx context.Context) { c.compareEdit(ctx, m, a) })
 	}
 	return nil
 }
@@ -163,8 +172,18 @@ func (c *client) respond(ctx context.Context, m clientMessage, a actionPayload) 
 	})
 }
 
-// answerPending answers a pending request. If the answer has no digest, it gets that of the pending
-// request. If it has no number of waiters, it covers only the first call.
+// compareEdit replies with the difference between a request's input and an edited one.
+func (c *client) compareEdit(ctx context.Context, m clientMessage, a actionPayload) {
+	p, _, err := c.opts.Desk.Show(ctx, a.SessionID, a.PendingID)
+	if err != nil {
+		c.fail(m, failureOf(err))
+		return
+	}
+	c.reply(m, compareReply{partsIn(people.Difference(p.Request.ActionDetails, a.UpdatedInput))})
+}
+
+// answerPending answers a pending request. An answer without a digest gets the digest of the
+// pending request. An answer without a number of waiters covers only the first call.
 func (c *client) answerPending(ctx context.Context, a actionPayload) (schemas.Decision, schemas.Prompt, error) {
 	p, _, err := c.opts.Desk.Show(ctx, a.SessionID, a.PendingID)
 	if err != nil {

@@ -153,10 +153,10 @@ func (p *page) opens(id string) {
 	p.sees("document.querySelector('dialog').open")
 }
 
-// reads scrolls to the end of the request in the dialog.
+// reads scrolls to the end of what must be read of the request in the dialog.
 func (p *page) reads() {
 	p.t.Helper()
-	p.does(script("document.querySelector('.text').scrollTo(0, 1e6)"))
+	p.does(script("[...document.querySelectorAll('.text .end')].at(-1).scrollIntoView({block: 'end'})"))
 }
 
 // script returns an action that runs a script and ignores its value.
@@ -175,9 +175,8 @@ func (p *page) ready(class string) {
 	p.sees(button(class) + "?.getAttribute('aria-disabled') === 'false'")
 }
 
-// ends waits until an outcome with this text replaces the buttons.
+// ends waits until an outcome with this text is shown.
 func (p *page) ends(text string) {
 	p.t.Helper()
-	p.sees("document.querySelector('.outcome')?.innerText.includes('" + text + "')")
-	p.sees("!document.querySelector('.actions button')")
+	p.sees("[...document.querySelectorAll('.outcome')].some((e) => e.innerText.includes('" + text + "'))")
 }

@@ -36,7 +36,7 @@ func TestAllowOnThePage(t *testing.T) {
 	p.sees("document.title === 'nod'")
 	p.Contains(p.text(".total"), "Nothing waits")
 
-	p.does(script("document.querySelector('.close').click()"), chromedp.Click(".logout"))
+	p.does(script("document.querySelector('.close').click()"), chromedp.Click(".user"), chromedp.Click(".logout"))
 	p.sees("document.querySelector('.state').innerText.includes('nod login')")
 }
 
@@ -111,7 +111,7 @@ func TestButtonsAreInertAfterAChange(t *testing.T) {
 	p.ready("deny")
 	p.Equal("true", value[string](p, button("allow")+".getAttribute('aria-disabled')"), "its end was not in view")
 	p.does(chromedp.Click(".actions .allow"))
-	p.Contains(p.text(".hint"), "Read to the end")
+	p.Contains(p.text("dialog .hint"), "Read to the end")
 	p.reads()
 	p.ready("allow")
 	s := r.opens("bob")
@@ -143,7 +143,7 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 	p.sees("document.querySelector('.state').hidden")
 	p.sees(row("four"))
 	p.sees("!" + row("two"))
-	p.Equal(int64(3), value[int64](p, "document.querySelectorAll('.rows li').length"), "each once")
+	p.Equal(int64(3), value[int64](p, "document.querySelectorAll('.rows li[data-id]').length"), "each once")
 	p.ready("allow") // the open request is still pending
 	r.terminal("bob", "S", "one", "allow_once")
 	p.ends("Allowed once · Bob")

@@ -36,7 +36,7 @@ func TestASessionsPageIsItsTimelineAndAnswersInPlace(t *testing.T) {
 	three := r.asks("S", "three", `{"to":"the moon"}`)
 	p := r.visits("ann", 1024, 900)
 	p.sees(row("two"))
-	p.does(chromedp.Click("li[data-id=two] a"))
+	p.does(chromedp.Click(".group[data-session=S] .session"))
 	p.sees(card("three"))
 	p.Equal("one,two,three", value[string](p, "[...document.querySelectorAll('nod-session li[data-id]')].map((e) => e.dataset.id).join()"), "in the order of asking, of this session alone")
 	p.Contains(p.text("nod-session li[data-id=one]"), "Allowed once · Bob")

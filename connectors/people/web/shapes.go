@@ -61,18 +61,23 @@ type requestView struct {
 	ActionDetails json.RawMessage    `json:"action_details"`
 	CreatedAt     time.Time          `json:"created_at"`
 
-	Kind       schemas.Kind `json:"kind"`
-	ToolName   string       `json:"tool_name,omitempty"`
-	Agent      string       `json:"agent"`
-	Risk       schemas.Risk `json:"risk"`
-	Digest     string       `json:"digest"`
-	Deadline   time.Time    `json:"deadline"`
-	ServerTime time.Time    `json:"server_time"` // the time of sending this view, in broker time like Deadline
-	Summary    string       `json:"summary"`
-	Parts      []part       `json:"parts"`
-	Exact      []part       `json:"exact"` // the input exactly as the agent sent it
-	// Remember describes the rules that a lasting answer can store. The field reach of an answer is
-	// the index of a rule in this list.
+	Kind     schemas.Kind `json:"kind"`
+	ToolName string       `json:"tool_name,omitempty"`
+	Agent    string       `json:"agent"`
+	// The agent's own names for itself and for the session, and the name of the project's
+	// directory, sanitised for display.
+	AgentName    string       `json:"agent_name,omitempty"`
+	SessionLabel string       `json:"session_label,omitempty"`
+	Project      string       `json:"project,omitempty"`
+	Risk         schemas.Risk `json:"risk"`
+	Digest       string       `json:"digest"`
+	Deadline     time.Time    `json:"deadline"`
+	ServerTime   time.Time    `json:"server_time"` // when this view was sent, in broker time like Deadline
+	Summary      string       `json:"summary"`
+	Parts        []part       `json:"parts"`
+	Exact        []part       `json:"exact"` // the input as the agent sent it
+	// Remember describes the rules that a lasting answer can store. The answer's field
+	// reach is the index of the chosen rule in this list.
 	Remember []string `json:"remember"`
 	// Takes lists what an allowing answer needs in addition to an approver, such as the code word.
 	// CodeWord is true if it needs the code word.
@@ -158,6 +163,7 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	q := &requestView{
 		PendingID: p.PendingID, SessionID: p.SessionID, TaskID: r.TaskID, ToolCallID: r.ToolCallID, Title: r.Title,
 		Options: optionsOf(r), ActionType: r.ActionType, ActionDetails: r.ActionDetails, CreatedAt: r.CreatedAt,
+		AgentName: people.Line(r.AgentName), SessionLabel: people.Line(r.SessionLabel), Project: people.ProjectName(r.Project),
 		Kind: r.Kind, ToolName: r.ToolName, Agent: p.Agent, Risk: p.Risk, Digest: p.Digest, Deadline: p.Deadline,
 		Summary: people.Summary(p, summaryWidth), Remember: []string{}, Takes: []string{}, CodeWord: p.HasCondition(schemas.ConditionCodeWord),
 		Waiters: p.Waiters, Waiting: p.Waiting, Times: people.Times(p),
@@ -331,8 +337,26 @@ type grantsReply struct {
 	ServerTime time.Time   `json:"server_time"`
 }
 
-// failure is the payload of an error. After a failed answer or revocation, Text explains the failure
-// to the user.
+// compareReply answers permission.compare.
+type compareReply struct {
+	Parts []part `json:"parts"`
+}
+
+// sessionView is an agent's session; its texts are sanitised for display. Holds is the number
+// of its standing answers in force.
+type sessionView struct {
+	people.Session
+	Holds int `json:"holds"`
+}
+
+// sessionsReply answers sessions.list.
+type sessionsReply struct {
+	Sessions   []sessionView `json:"sessions"`
+	ServerTime time.Time     `json:"server_time"`
+}
+
+// failure is the payload of an error. If an answer or a revocation failed, Text explains
+// that to the user.
 type failure struct {
 	Code    schemas.Code    `json:"code"`
 	Message string          `json:"message"`

@@ -1,26 +1,31 @@
 // The options of an answer besides allow and deny: an edited input, a lasting rule, the
 // code word, and the same answer for identical requests.
 
+import { Edit } from "./edit.js";
 import { Lasting } from "./lasting.js";
 import { el, keyOf } from "./parts.js";
 
-/** AnswerOptions is the section of an answer panel with these options. It calls changed when the
- * effect of the buttons has changed, and seen when the user could read the whole lasting rule. */
+/** AnswerOptions is the part of an answer panel with these options. It calls changed when
+ * the effect of the buttons has changed, and seen when the lasting rule has been read. ask
+ * sends a request to nod. */
 export class AnswerOptions {
   element = el("div", "answer-options");
   #request;
   #others; // the identical requests, by key
   #changed;
-  #edit = null; // {details, text, was}; was is the original input
+  #edit = null;
   #lasting;
   #codeWord = null;
   #alike = null;
 
-  constructor(request, others, changed, seen) {
+  constructor(request, others, { ask, changed, seen }) {
     this.#request = request;
     this.#others = new Map(others.map((o) => [keyOf(o), o]));
     this.#changed = changed;
-    if (request.kind === "tool_call") this.#addEdit();
+    if (request.kind === "tool_call") {
+      this.#edit = new Edit(request, ask);
+      this.#add(this.#edit.details);
+    }
     this.#lasting = new Lasting(request, seen);
     if (this.#lasting.details) this.#add(this.#lasting.details);
     if (request.takes.length) this.#addTakes();
@@ -35,17 +40,6 @@ export class AnswerOptions {
     details.name = `answer-options-${keyOf(this.#request)}`; // the browser keeps only one details element with this name open
     this.element.append(details);
     return details;
-  }
-
-  #addEdit() {
-    const text = el("textarea", "edit");
-    text.rows = 6;
-    text.spellcheck = false;
-    text.value = escapedJSON(this.#request.action_details);
-    this.#edit = {
-      text, was: text.value,
-      details: this.#add(el("details", "", el("summary", "", "Edit the input…"), el("label", "", "The agent's tool gets this instead (JSON)", text))),
-    };
   }
 
   #addTakes() {
@@ -66,7 +60,15 @@ export class AnswerOptions {
   }
 
   get #editing() {
-    return Boolean(this.#edit?.details.open) && this.#edit.text.value !== this.#edit.was;
+    return Boolean(this.#edit?.changed);
+  }
+
+  /** unfold opens "edit" or "lasting" and puts the focus in it. */
+  unfold(name) {
+    const details = { edit: this.#edit?.details, lasting: this.#lasting.details }[name];
+    if (!details) return;
+    details.open = true;
+    details.querySelector("textarea, input, select").focus();
   }
 
   /** option is the agent's lasting option that Allow chooses, or null. */
@@ -81,7 +83,7 @@ export class AnswerOptions {
 
   /** fault is the reason why the user cannot allow, or "". */
   get fault() {
-    if (this.#editing && !parseObject(this.#edit.text.value)) return "The edited input is not a JSON object.";
+    if (this.#editing && this.#edit.fault) return this.#edit.fault;
     if (!this.#lasting.read) return "Read the lasting rule to its end to allow.";
     if (this.#codeWord && !this.#codeWord.value) return "To allow, enter the code word.";
     return "";
@@ -109,7 +111,7 @@ export class AnswerOptions {
   /** extra contains the fields that these options add to an allowing answer. */
   get extra() {
     const extra = this.#lasting.extra;
-    if (this.#editing) extra.updated_input = parseObject(this.#edit.text.value);
+    if (this.#editing) extra.updated_input = this.#edit.value;
     if (this.#codeWord) extra.code_word = this.#codeWord.value;
     return extra;
   }
@@ -145,20 +147,5 @@ export class AnswerOptions {
       list.replaceChildren(...[...this.#others.values()].map((o) => el("li", "line", `${o.pending_id} in ${o.session_id}${o.times ? ` ${o.times}` : ""}`)));
     }
     this.#changed();
-  }
-}
-
-// escapedJSON returns JSON in which every invisible or unusual character is escaped.
-function escapedJSON(value) {
-  return JSON.stringify(value, null, 2).replace(/[^\n\x20-\x7e\p{L}\p{N}\p{P}\p{S}]|[\u115f\u1160\u3164\uffa0]/gu,
-    (s) => [...Array(s.length)].map((_, i) => `\\u${s.charCodeAt(i).toString(16).padStart(4, "0")}`).join(""));
-}
-
-function parseObject(text) {
-  try {
-    const v = JSON.parse(text);
-    return v && typeof v === "object" && !Array.isArray(v) ? v : null;
-  } catch {
-    return null;
   }
 }

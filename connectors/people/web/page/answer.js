@@ -6,10 +6,11 @@ import { AnswerOptions } from "./answer-options.js";
 
 const armDelay = 400; // ms after a change in which clicks and keys have no effect, because the user meant them for the old content
 
-/** <nod-answer> takes the answer to one request. It fires the event "answer" with {request,
- * option, message, extra, others}. Its buttons have no effect for a moment after a change, and
- * while the page is offline. A button that allows is also inactive until the beginning and the
- * end of the request have been visible. */
+/** <nod-answer> takes the answer to one request. It fires "answer" with {request,
+ * option, message, extra, others}, and "ready" when its buttons become active or
+ * inactive. Its buttons do nothing for a moment after a
+ * change and while the page is offline. A button that allows is also inactive until the
+ * beginning and the end of the request have been in view. */
 export class Answer extends HTMLElement {
   #request = null;
   #unseen = new Set(); // the elements at the ends of the request that have not been visible yet
@@ -21,7 +22,8 @@ export class Answer extends HTMLElement {
   #observer = null;
   #buttons = [];
   #options = null;
-  #takesText = false; // the request is a question that accepts text
+  #takesText = false; // the request is a question that takes free text
+  ask = null; // sends a request to nod
 
   #message = el("textarea");
   #hint = el("p", "hint");
@@ -38,14 +40,14 @@ export class Answer extends HTMLElement {
   open({ request, ends, root = null, others = [] }) {
     this.#request = request;
     this.#busy = this.#hasEnded = false;
-    this.#message.rows = 2;
+    this.#message.rows = 1; // it grows with its text
     this.#message.maxLength = 4000;
     this.#message.value = "";
     this.#message.disabled = false;
     this.#status.setAttribute("role", "status");
     this.#status.textContent = "";
     this.#options?.close();
-    this.#options = new AnswerOptions(request, others, () => this.arm(), () => this.#update());
+    this.#options = new AnswerOptions(request, others, { ask: this.ask, changed: () => this.arm(), seen: () => this.#update() });
     this.#takesText = request.kind === "question" && request.options.some((o) => o.text);
     this.replaceChildren(
       el("label", "message", this.#takesText ? "Your answer, in your own words" : "Tell the agent (optional)", this.#message),
@@ -78,7 +80,36 @@ export class Answer extends HTMLElement {
     clearTimeout(this.#timer);
   }
 
-  /** focusFirst moves the focus to a button that does not allow, if there is one. */
+  /** press presses the button that allows or denies: "allow" or "deny". It does nothing if
+   * there are several such buttons. */
+  press(effect) {
+    const all = this.#buttons.filter((b) => b.allows === (effect === "allow"));
+    if (all.length === 1) this.#click(all[0]);
+  }
+
+  /** can reports whether press would give an answer now. */
+  can(effect) {
+    const all = this.#buttons.filter((b) => b.allows === (effect === "allow"));
+    return all.length === 1 && this.#ready(all[0]) && all[0].sure;
+  }
+
+  /** choose presses the answer of a question with this number, as its button shows it. */
+  choose(n) {
+    const answer = this.#request?.kind === "question" && this.#buttons.find((b) => b.button.dataset.key === String(n));
+    if (answer) this.#click(answer);
+  }
+
+  /** focusMessage puts the focus in the message to the agent. */
+  focusMessage() {
+    this.#message.focus();
+  }
+
+  /** unfold opens one of the answer's options, "edit" or "lasting", and puts the focus in it. */
+  unfold(name) {
+    this.#options?.unfold(name);
+  }
+
+  /** focusFirst puts the focus on a button that does not allow, if there is one. */
   focusFirst() {
     (this.#buttons.find((b) => !b.allows) ?? this.#buttons[0])?.button.focus();
   }
@@ -97,6 +128,12 @@ export class Answer extends HTMLElement {
       return offered;
     });
     this.#buttons.sort((a, b) => a.allows - b.allows);
+    const answers = request.kind === "question" ? this.#buttons.filter((b) => b.allows) : [];
+    for (const effect of [true, false]) { // the keys of keys.js, shown on the buttons
+      const all = this.#buttons.filter((b) => b.allows === effect);
+      if (all.length === 1 && request.kind !== "question") all[0].button.dataset.shortcut = effect ? "a" : "d";
+    }
+    answers.slice(0, 9).forEach((b, i) => { b.button.dataset.key = i + 1; });
     this.#actions.replaceChildren(...this.#buttons.map((b) => b.button));
   }
 
@@ -162,6 +199,7 @@ export class Answer extends HTMLElement {
       b.button.textContent = this.#label(b);
       b.button.setAttribute("aria-disabled", String(!this.#ready(b)));
     }
+    this.dispatchEvent(new CustomEvent("ready", { bubbles: true }));
     if (!this.#buttons.length) this.#hint.textContent = "";
     else if (!this.#online) this.#hint.textContent = "Disconnected: no answer would arrive.";
     else if (this.#memoryHint) this.#hint.textContent = this.#memoryHint;

@@ -21,26 +21,29 @@ export function roughly(ms) {
   }
 }
 
-/** <nod-clock> shows the time until its attribute "until", or the time since its attribute
- * "since". */
+const shown = new Set(); // the clocks on the page
+setInterval(() => { for (const c of shown) c.show(); }, 1000);
+
+/** <nod-clock> shows how much time is left until the time in its attribute "until", or how
+ * long ago the time in its attribute "since" was. */
 export class Clock extends HTMLElement {
   static observedAttributes = ["until", "since"];
-  #timer = 0;
 
   connectedCallback() {
-    this.#timer = setInterval(() => this.#show(), 1000);
-    this.#show();
+    shown.add(this);
+    this.show();
   }
 
   disconnectedCallback() {
-    clearInterval(this.#timer);
+    shown.delete(this);
   }
 
   attributeChangedCallback() {
-    this.#show();
+    this.show();
   }
 
-  #show() {
+  /** show brings the text up to date. */
+  show() {
     const until = this.getAttribute("until"), since = this.getAttribute("since");
     let text = "";
     if (since) text = `${roughly(now() - Date.parse(since))} ago`;

@@ -1,10 +1,12 @@
-// The dialog that shows one whole request and takes its answer.
+// The pane that shows one whole request and takes its answer.
 
 import "./answer.js";
-import { clock, el, keyOf, parts, risk } from "./parts.js";
+import { icon } from "./icons.js";
+import { clock, el, keyOf, parts, risk, riskClass, sessionLink } from "./parts.js";
 
-/** <nod-dialog> shows one request and takes its answer (see <nod-answer>). If the user closes it,
- * it decides nothing and fires the event "closed" with the request's key. */
+/** <nod-dialog> shows one request and takes its answer (see <nod-answer>). Beside the list
+ * it is a pane; in a narrow window it covers the page. Closing it decides nothing and fires
+ * "closed" with the request's key. */
 export class Dialog extends HTMLElement {
   #request = null;
   #title = el("h2", "unseen"); // invisible, because the payload is visible; a name of the dialog for screen readers
@@ -22,10 +24,9 @@ export class Dialog extends HTMLElement {
     this.#text.setAttribute("aria-label", "The request, whole");
     const close = el("button", "close", "Close");
     close.type = "button";
-    close.addEventListener("click", () => this.#dialog.close());
-    this.#dialog.append(el("header", "", this.#title, this.#risk, close), this.#text, el("footer", "", this.#answer));
-    this.#dialog.addEventListener("close", () => this.#closed());
-    this.replaceChildren(this.#dialog);
+    close.addEventListener("click", () => this.close());
+    this.#dialog.append(el("div", "bar", this.#title, this.#risk, close), this.#text, el("div", "foot", this.#answer));
+    this.replaceChildren(this.#dialog, el("aside", "blank", "Choose a request to read it whole, or press j."));
   }
 
   /** shows is the key of the request in the dialog, or "". */
@@ -38,17 +39,27 @@ export class Dialog extends HTMLElement {
     return this.#answer;
   }
 
-  /** open shows a request. others are the requests that are identical to it. */
+  /** covers says whether the pane covers the page, as in a narrow window. */
+  set covers(yes) {
+    this.#dialog.ariaModal = String(yes);
+  }
+
+  /** open shows a request. others are the requests identical to it. */
   open(request, others) {
     const start = el("div", "end");
     this.#end = el("div", "end");
     this.#request = request;
     this.#title.textContent = request.summary;
-    this.#risk.replaceChildren(risk(request), " · ", clock("until", request.deadline));
+    this.#dialog.className = `risk-${riskClass(request.risk)}`;
+    this.#risk.replaceChildren(icon(request), risk(request), clock("until", request.deadline), sessionLink(request.session_id, request.session_label));
     this.#text.replaceChildren(start, parts(request, this.#end));
-    if (!this.#dialog.open) this.#dialog.showModal();
+    this.#dialog.open = true; // without show(), which would move the focus
     this.#text.scrollTop = 0;
     this.#answer.open({ request, ends: [start, this.#end], root: this.#text, others });
+  }
+
+  /** focusFirst puts the focus on a button that does not allow, if there is one. */
+  focusFirst() {
     this.#answer.focusFirst();
   }
 
@@ -71,10 +82,12 @@ export class Dialog extends HTMLElement {
     if (this.#answer.gone(text)) this.#dialog.querySelector(".close").focus();
   }
 
-  #closed() {
-    if (this.#dialog.open) return; // another request has been opened before this event
+  /** close closes the pane. Nothing is decided. */
+  close() {
+    if (!this.#request) return;
     const key = this.shows;
     this.#request = null;
+    this.#dialog.open = false;
     this.#answer.close();
     this.dispatchEvent(new CustomEvent("closed", { detail: key }));
   }

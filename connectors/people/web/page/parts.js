@@ -47,6 +47,9 @@ function one(request, part) {
   return el("div", `part${part.field ? " field" : ""}${short ? " short" : ""}${part.label ? "" : " bare"}`, el("dt", "", part.label), body);
 }
 
+/** quotation returns one part without regard to a request. */
+export const quotation = (part) => one(null, part);
+
 // The line below the payload, with the agent and the risk.
 function caption(part) {
   return el("div", "part bare", el("dt"), el("dd", "body caption", ...pieces(part.spans[0])));
@@ -64,15 +67,12 @@ function pieces(all) {
 
 // The deadline with a live countdown in place of the remaining time that nod wrote.
 function deadline(request, text) {
-  const at = el("time", "", new Date(request.deadline).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }));
-  at.dateTime = request.deadline;
-  at.title = new Date(request.deadline).toISOString().replace("T", " ").slice(0, 19) + " UTC";
-  return [clock("until", request.deadline), ", ", at, text.slice(text.indexOf(";"))];
+  return [clock("until", request.deadline), ", ", when(request.deadline), text.slice(text.indexOf(";"))];
 }
 
 /** risk returns a label for the risk, with a text and a colour. */
 export function risk(request) {
-  const word = ["low", "medium", "high"].includes(request.risk) ? request.risk : "unknown";
+  const word = riskClass(request.risk);
   return el("span", `risk ${word}`, `${word} risk`);
 }
 
@@ -83,16 +83,23 @@ export function times(request) {
   return [el("span", "times", `${request.times} · ${request.waiting} identical calls wait`)];
 }
 
-/** when formats a point in time in the browser's format. */
+/** when returns a point in time as text, in the browser's format and zone. A title has the
+ * seconds, the zone and the time in UTC. */
 export function when(at) {
-  const t = el("time", "", new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" }));
+  const date = new Date(at);
+  const t = el("time", "", date.toLocaleString([], { dateStyle: "medium", timeStyle: "short" }));
   t.dateTime = at;
+  t.title = `${date.toLocaleString([], { dateStyle: "medium", timeStyle: "long" })} (${date.toISOString().replace("T", " ").slice(0, 19)} UTC)`;
   return t;
 }
 
-/** sessionLink returns a link to a session's page. */
-export function sessionLink(id) {
-  const a = el("a", "session", id);
+/** riskClass returns the class of a risk. A risk that the page does not know counts as
+ * unknown, never as low. */
+export const riskClass = (risk) => ["low", "medium", "high"].includes(risk) ? risk : "unknown";
+
+/** sessionLink returns a link to a session's page, with the session's label, if it has one. */
+export function sessionLink(id, label = "") {
+  const a = el("a", "session", label || id);
   a.href = `#/session/${id}`;
   return a;
 }

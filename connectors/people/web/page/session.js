@@ -1,7 +1,7 @@
 // The page of one session. It lists the session's requests in order, each with its own answer buttons.
 
 import "./answer.js";
-import { clock, el, keyOf, parts, risk, times } from "./parts.js";
+import { clock, el, keyOf, parts, risk, riskClass, times } from "./parts.js";
 import { decided } from "./history.js";
 
 /** <nod-session> is the list of a session's requests. A pending request is a card with the whole
@@ -14,6 +14,7 @@ export class Session extends HTMLElement {
   #lock = el("p", "hint");
   #status = el("p", "total");
   #list = el("ol", "rows timeline");
+  #all = el("p", "actions all"); // answers all pending requests alike
   #online = true;
   #loads = 0;
   #loading = false;
@@ -25,7 +26,10 @@ export class Session extends HTMLElement {
   connectedCallback() {
     this.#lock.setAttribute("role", "status");
     this.#status.setAttribute("role", "status");
-    this.replaceChildren(this.#title, this.#lock, this.#status, this.#list);
+    this.#all.hidden = true;
+    this.#all.replaceChildren(this.#together("deny", "Deny all"), this.#together("allow", "Allow all once"));
+    this.#list.addEventListener("ready", () => this.#updateAll());
+    this.replaceChildren(this.#title, this.#lock, this.#status, this.#list, this.#all);
   }
 
   /** load shows a session: first its history, then the requests that the function pending
@@ -87,9 +91,10 @@ export class Session extends HTMLElement {
     this.#setAgent(request);
     const start = el("div", "end"), end = el("div", "end");
     const panel = document.createElement("nod-answer");
+    panel.ask = this.ask;
     const title = el("h3", "unseen", request.summary);
     title.id = `title-${request.pending_id}`;
-    const item = el("li", "card", el("article", "",
+    const item = el("li", `card risk-${riskClass(request.risk)}`, el("article", "",
       el("header", "", title, el("span", "meta", risk(request), ...times(request), clock("since", request.created_at), clock("until", request.deadline))),
       start, parts(request, end), panel));
     item.firstElementChild.setAttribute("aria-labelledby", title.id);
@@ -147,8 +152,45 @@ export class Session extends HTMLElement {
     this.#count();
   }
 
+  // A button that answers all pending requests alike. The first press asks again. Each card
+  // must take the answer: to allow, each request must have been in view to its end.
+  #together(effect, words) {
+    const button = el("button", effect, words);
+    button.type = "button";
+    button.dataset.words = words;
+    button.addEventListener("click", () => {
+      const cards = [...this.#cards.values()];
+      if (!cards.length || !cards.every(({ panel }) => panel.can(effect))) return;
+      if (button.dataset.sure !== String(cards.length)) {
+        button.dataset.sure = cards.length;
+        button.textContent = `Sure? ${words} (${cards.length})`;
+        return;
+      }
+      for (const { panel } of cards) panel.press(effect);
+    });
+    button.addEventListener("blur", () => this.#unsure(button));
+    return button;
+  }
+
+  #unsure(button) {
+    delete button.dataset.sure;
+    button.textContent = button.dataset.words;
+  }
+
+  #updateAll() {
+    this.#all.hidden = this.#cards.size < 2;
+    for (const button of this.#all.children) {
+      const effect = button.classList.contains("allow") ? "allow" : "deny";
+      const can = [...this.#cards.values()].every(({ panel }) => panel.can(effect));
+      button.setAttribute("aria-disabled", String(!can));
+      button.title = can || effect === "deny" ? "" : "Read each request to its end first.";
+    }
+  }
+
   #count() {
     const n = this.#cards.size;
+    for (const button of this.#all.children) this.#unsure(button);
+    this.#updateAll();
     this.#status.textContent = n === 0 ? "Nothing waits for an answer." : n === 1 ? "1 request waits." : `${n} requests wait.`;
   }
 
