@@ -55,9 +55,35 @@ func Load(data []byte, v any) error {
 	return nil
 }
 
+// fill decodes data into v, a pointer to an empty struct. If it returns false, v is empty.
+func (p *plan) fill(data []byte, v any, maxDepth int) bool {
+	if p == nil {
+		return false
+	}
+	target := reflect.ValueOf(v).Elem()
+	if p.decode(data, target, maxDepth) {
+		return true
+	}
+	target.SetZero()
+	return false
+}
+
+// ReadRequest decodes a request that an engine has accepted and stored. Unlike Load, it applies
+// no rules: these may have been others when the request was accepted.
+func ReadRequest(data []byte) (Request, error) {
+	var r Request
+	if nouns()[reflect.TypeFor[*Request]()].loose().fill(data, &r, 0) {
+		return r, nil
+	}
+	err := json.Unmarshal(data, &r)
+	return r, err
+}
+
 func (n *noun) load(data []byte, v any) error {
-	if err := json.Unmarshal(data, v); err != nil {
-		return invalid(n.label, "is not as expected: %v", err)
+	if p := n.loose(); !p.fill(data, v, 0) {
+		if err := json.Unmarshal(data, v); err != nil {
+			return invalid(n.label, "is not as expected: %v", err)
+		}
 	}
 	if typ := reflect.ValueOf(v).Elem().FieldByName("Type").String(); typ != n.typ {
 		return invalid("type", "is %s, but %s is expected", quote(typ), n.typ)
@@ -75,6 +101,21 @@ func (n *noun) decode(data []byte, v any) error {
 	if n.maxBytes > 0 && len(data) > n.maxBytes {
 		return invalid(n.label, "is %d bytes long; the most is %d", len(data), n.maxBytes)
 	}
+	if p := n.strict(); !p.fill(data, v, n.maxDepth) {
+		if err := n.checkFully(data, v); err != nil {
+			return err
+		}
+	}
+	if c, ok := v.(checker); ok {
+		return c.check()
+	}
+	return nil
+}
+
+// checkFully decodes a message by encoding/json and its JSON Schema. It accepts all valid
+// messages, also those for which the noun's plan returns false, and describes the errors of the
+// others.
+func (n *noun) checkFully(data []byte, v any) error {
 	schema, err := n.schema()
 	if err != nil {
 		return Errorf(CodeInternal, "%v", err)
@@ -95,9 +136,6 @@ func (n *noun) decode(data []byte, v any) error {
 	}
 	if unmarshalled != nil {
 		return describeUnmarshal(unmarshalled)
-	}
-	if c, ok := v.(checker); ok {
-		return c.check()
 	}
 	return nil
 }

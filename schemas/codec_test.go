@@ -49,7 +49,7 @@ func TestDecodeRefusesEveryTruncation(t *testing.T) {
 	for file, data := range goldens(t) {
 		whole := strings.TrimRight(string(data), "\n")
 		for n := range len(whole) {
-			err := Decode([]byte(whole[:n]), newNoun(t, file))
+			err := Decode([]byte(whole[:n]), emptyNoun(t, file))
 			assert.ErrorIs(t, err, &Error{Code: CodeValidation}, "%s cut at %d", file, n)
 		}
 	}
@@ -176,7 +176,7 @@ func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for file, data := range goldens(t) {
 		for range 4 {
-			v := newNoun(t, file)
+			v := emptyNoun(t, file)
 			wg.Go(func() { assert.NoError(t, all[reflect.TypeOf(v)].decode(data, v)) })
 		}
 	}
@@ -189,7 +189,7 @@ func FuzzDecode(f *testing.F) {
 	kinds := Messages()
 	for file, data := range goldens(f) {
 		for i, m := range kinds {
-			if reflect.TypeOf(m.New()) == reflect.TypeOf(newNoun(f, file)) {
+			if reflect.TypeOf(m.New()) == reflect.TypeOf(emptyNoun(f, file)) {
 				f.Add(uint8(i), data)
 			}
 		}

@@ -71,7 +71,8 @@ type Decision struct {
 	Grant   *StandingAnswer `json:"grant,omitempty"`
 	By      By              `json:"by"`
 	Message string          `json:"message,omitempty"`
-	// UpdatedInput replaces the tool's input if a person edited it.
+	// UpdatedInput replaces the tool's input if a person edited it, or if nod changed it so that
+	// the call runs contained or with git hardened.
 	UpdatedInput json.RawMessage `json:"updated_input,omitempty"`
 	Digest       string          `json:"digest"`
 	// SettingsRevision is the revision of the settings in force at the decision.

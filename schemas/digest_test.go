@@ -108,6 +108,8 @@ func TestDigestCoversOnlyTheContentOfARequest(t *testing.T) {
 		"created_at":      {func(r *Request) { r.CreatedAt = time.Now() }, false},
 		"host_asks":       {func(r *Request) { r.HostAsks = true }, false},
 		"contain":         {func(r *Request) { r.Contain = ContainPossible }, false},
+		"nod_path":        {func(r *Request) { r.NodPath = "/usr/bin/nod" }, false},
+		"nod_data":        {func(r *Request) { r.NodData = "/var/lib/nod" }, false},
 		"rejoin":          {func(r *Request) { r.Rejoin = true }, false},
 		"revision":        {func(r *Request) { r.Revision = 9 }, false},
 	}

@@ -134,6 +134,8 @@ type ExactCall struct {
 	Same     string `json:"same"` // the call's CallDigest
 	ToolName string `json:"tool_name"`
 	Title    string `json:"title,omitempty"` // the call's command, path, address or title, shortened for lists
+	// Contained means that an approval of the call allows it only contained.
+	Contained bool `json:"contained,omitempty"`
 }
 
 // Use is one call that a limited answer has allowed.

@@ -153,7 +153,7 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(file)
 			require.NoError(t, err)
-			v := newNoun(t, file)
+			v := emptyNoun(t, file)
 			err = Decode(data, v)
 			require.EqualError(t, err, refusals[name])
 			assert.ErrorIs(t, err, &Error{Code: CodeValidation})

@@ -80,7 +80,8 @@ type Record struct {
 	Holder     string    `json:"holder,omitempty"`     // the session that gets the granted permissions
 	Foreground string    `json:"foreground,omitempty"` // the session that shows the request of a background session
 	Decision   *Decision `json:"decision"`
-	// Run is not nil if the call was allowed to run contained.
+	// Run is set if the call was allowed to run contained or, in a pending record, if it runs
+	// contained once a person allows it.
 	Run *ContainedRun `json:"run,omitempty"`
 	// Aftermath lists the calls whose end at the host differs from the decision. It is added
 	// after the decision and leaves the decision unchanged.

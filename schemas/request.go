@@ -79,7 +79,7 @@ type Request struct {
 	// ActionDetails is the tool's input, an object, as the agent wrote it. "cwd" is added if
 	// the host sends it beside the input.
 	ActionDetails json.RawMessage `json:"action_details"`
-	// Permissions are tags: @read:<path>, @write:<path>, @network.
+	// Permissions are tags: @read:<path>, @write:<path>, @network, @network:<host>:<port>.
 	Permissions []string `json:"permissions,omitempty"`
 	// Reason is the agent's own explanation, which may be false.
 	Reason string `json:"reason,omitempty"`
@@ -99,6 +99,13 @@ type Request struct {
 	// the system can contain commands, and the call has a project. Otherwise it is empty, or
 	// the reason for people. It is not part of the digest.
 	Contain string `json:"contain,omitempty"`
+	// NodPath is the absolute path of the nod program on the request's host. A call that runs
+	// contained starts this program; without it no call runs contained. It is not part of the
+	// digest.
+	NodPath string `json:"nod_path,omitempty"`
+	// NodData is the absolute path of the data directory with which a contained call finds its
+	// nod; empty means the default one. It is not part of the digest.
+	NodData string `json:"nod_data,omitempty"`
 
 	Options []Option `json:"options,omitempty"`
 	// TimeoutSeconds is the time limit of a request of kind permission; 0 means

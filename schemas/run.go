@@ -19,12 +19,14 @@ type Container struct {
 	Permissions []string `json:"permissions,omitempty"`
 }
 
-// ContainedRun is the one start of a call that was allowed to run contained.
+// ContainedRun is the one start of a call that runs contained. It is part of the call's record.
+// In a pending record it says how the call would run if a person allows it.
 type ContainedRun struct {
 	Container Container  `json:"container"`
 	Words     string     `json:"words"`               // the digest of the command's words; see WordsDigest
-	RunID     string     `json:"run_id,omitempty"`    // the id of the start; empty until the command starts
-	StartedAt time.Time  `json:"started_at,omitzero"` // in broker time
+	Approved  bool       `json:"approved,omitempty"`  // a person allowed the call itself, so it needs no standing permission
+	RunID     string     `json:"run_id,omitempty"`    // names the start; empty until the command starts
+	StartedAt time.Time  `json:"started_at,omitzero"` // broker time
 	Report    *RunReport `json:"report,omitempty"`    // nil until the command has ended
 }
 

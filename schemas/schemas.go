@@ -12,6 +12,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"reflect"
 	"strings"
 )
 
@@ -67,6 +68,9 @@ func SplitKey(key string) (sessionID, pendingID string) {
 
 // Encode returns v as JSON without HTML escaping, which would turn 256 KiB of "<" into 1.5 MB.
 func Encode(v any) ([]byte, error) {
+	if data, ok := encode(reflect.ValueOf(v)); ok {
+		return data, nil
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -76,9 +80,24 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// TypeOf returns a message's type, or "" if it has no type. Messages of nod begin with the
-// type, so TypeOf need not decode the rest. The error means that it had to decode, and the JSON
-// is invalid.
+// encode encodes a struct, or the struct that a pointer points to, if it has a writer.
+func encode(v reflect.Value) ([]byte, bool) {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return nil, false
+	}
+	w := writerOf(v.Type())
+	if w == nil || w.kind != planStruct {
+		return nil, false
+	}
+	return w.encode(v)
+}
+
+// TypeOf returns a message's type, or "" if the message has no type. Messages that nod writes
+// begin with the type, so that the rest need not be decoded. TypeOf fails if it has to decode
+// invalid JSON.
 func TypeOf(data []byte) (string, error) {
 	if rest, ok := bytes.CutPrefix(data, []byte(`{"type":"`)); ok {
 		if end := bytes.IndexByte(rest, '"'); end >= 0 && bytes.IndexByte(rest[:end], '\\') < 0 {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +18,10 @@ import (
 func (e *recordLife) announce(entry bus.Entry) error {
 	for i := range entry.Record.Waiters {
 		w := &entry.Record.Waiters[i]
-		d := entry.Record.Verdict(w.PendingID)
+		d, err := verdictOn(&entry, w.PendingID)
+		if err != nil {
+			return err
+		}
 		if d == nil || w.Detached {
 			continue
 		}
@@ -148,6 +150,9 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 	if option.Text && strings.TrimSpace(a.Message) == "" {
 		return nil, schemas.Errorf(schemas.CodeValidation, "message: is missing; %q takes an answer in words", option.Name)
 	}
+	if rec.Run != nil && a.UpdatedInput != nil {
+		return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: the call runs contained as the agent wrote it; deny it, and say what to run instead")
+	}
 	d.OptionID, d.OptionKind = option.OptionID, option.Kind
 	if request.Kind == schemas.KindQuestion && d.Message == "" {
 		d.Message = option.Name // the decision's message is the name of the chosen option
@@ -164,15 +169,20 @@ func (e *connectors) evaluateAnswer(entry *bus.Entry, a *schemas.Answer, who *sc
 	}
 	if d.Outcome == schemas.Denied {
 		d.Grant, err = e.holdings.denialOf(&request, rec.Agent, d)
-	} else {
-		d.Grant, err = grant(entry, &request, a, d)
+		return d, err
 	}
+	if rec.Run != nil {
+		if d.UpdatedInput, err = runInput(entry, request.PendingID); err != nil {
+			return nil, err
+		}
+	}
+	d.Grant, err = grant(entry, &request, a, d)
 	return d, err
 }
 
 func requestOf(rec *schemas.Record) (schemas.Request, error) {
-	var r schemas.Request
-	if err := json.Unmarshal(rec.Request, &r); err != nil {
+	r, err := schemas.ReadRequest(rec.Request)
+	if err != nil {
 		return r, fmt.Errorf("decode the request in its record: %w", err)
 	}
 	r.Rejoin, r.Revision = false, 0

@@ -148,6 +148,11 @@ func (e *holdings) keepApproval(ctx context.Context, g *schemas.StandingAnswer) 
 		if old.CreatedAt.After(g.CreatedAt) {
 			merged = *old
 		}
+		if old.Call != nil && old.Call.Contained && merged.Call != nil {
+			call := *merged.Call
+			call.Contained = true
+			merged.Call = &call
+		}
 		merged.For = slices.Clone(old.For)
 		for _, id := range g.For {
 			if !slices.Contains(merged.For, id) {
@@ -223,9 +228,17 @@ func (e *intake) checkApproval(ctx context.Context, s *askState) (result, error)
 	if a == nil || a.Denies() || slices.Contains(a.For, s.request.PendingID) { // the request's own record has expired, and only that record could use an approval of the request itself
 		return result{}, nil
 	}
+	run, input := s.planRun(s.rules.verdict.Containment)
+	if run == nil && a.Call.Contained {
+		return result{}, nil // the approval was for the call in its container, which it cannot have now
+	}
 	used, err := e.holdings.use(ctx, &a.StandingAnswer, s.request.PendingID)
 	if err != nil || !used {
 		return result{}, err
+	}
+	if run != nil {
+		run.Approved = true
+		s.rules.run, s.rules.updated = run, input
 	}
 	v := s.verdict
 	v.Effect, v.Rule = policy.Allow, fmt.Sprintf("approval of %s by %s", a.Question, a.By.Name)

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"slices"
 
 	"github.com/nodbus/nod/actors/policy"
@@ -13,29 +15,95 @@ import (
 // if the host cannot change calls or has ignored a change, and in a managed session, whose
 // permissions bound the call.
 func (s *askState) containable() bool {
-	return s.request.Contain == schemas.ContainPossible && !s.managed && !s.ignores
+	return s.request.Contain == schemas.ContainPossible && s.request.NodPath != "" && !s.managed && !s.ignores
+}
+
+// planRun returns how the call of a request runs in the container c, with the permissions that it
+// needs, and the input that runs it so. It returns nil if c is nil, or if the call cannot run
+// contained.
+func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.RawMessage) {
+	if c == nil || !s.containable() || !c.Runs(s.request.ActionDetails) {
+		return nil, nil
+	}
+	input, _, ok := policy.RunInput(s.request.ActionDetails, programOf(&s.request), s.key())
+	if !ok {
+		return nil, nil
+	}
+	return &schemas.ContainedRun{
+		Container: schemas.Container{Dir: c.Dir, Project: c.Project, ReadOnly: c.ReadOnly, Permissions: tags(c.Needs())},
+		Words:     schemas.WordsDigest(c.Words()),
+	}, input
+}
+
+// programOf returns the nod program that starts the call of a request contained.
+func programOf(r *schemas.Request) policy.Program {
+	return policy.Program{Path: r.NodPath, Data: r.NodData}
 }
 
 // runContained allows a call to run in the container of a verdict, with the permissions that
 // the call needs. If the host cannot change the call's input, a person is asked.
 func (s *askState) runContained(out *rulesResult, v policy.Verdict) policy.Verdict {
-	c := v.Containment
-	input, ok := c.RunInput(s.request.ActionDetails, s.key())
-	if !ok {
+	run, input := s.planRun(v.Containment)
+	if run == nil {
 		v.Effect = policy.Ask
 		return v
 	}
-	out.updated = input
-	out.run = &schemas.ContainedRun{
-		Container: schemas.Container{Dir: c.Dir, Project: c.Project, ReadOnly: c.ReadOnly, Permissions: tags(c.Needs())},
-		Words:     schemas.WordsDigest(c.Words()),
-	}
+	out.run, out.updated = run, input
 	v.Effect = policy.Allow
 	return v
 }
 
-// containGranted allows a call to run contained if the session has all permissions that the
-// call needs.
+// runInput returns the input that runs the call of a waiter contained, as the record's Run says.
+// pendingID names the waiter. The record must have a Run.
+func runInput(entry *bus.Entry, pendingID string) (json.RawMessage, error) {
+	r, err := requestOf(&entry.Record)
+	if err != nil {
+		return nil, err
+	}
+	input, words, ok := policy.RunInput(r.ActionDetails, programOf(&r), schemas.Key(r.SessionID, pendingID))
+	if !ok || schemas.WordsDigest(words) != entry.Record.Run.Words {
+		return nil, schemas.Errorf(schemas.CodeInternal, "%s cannot be changed to run contained: make the call again", entry.Key)
+	}
+	return input, nil
+}
+
+// verdictOn does what Record.Verdict does. If the call runs contained, the input in the returned
+// decision runs it under its own id, because one id starts one command.
+func verdictOn(entry *bus.Entry, pendingID string) (*schemas.Decision, error) {
+	d := entry.Record.Verdict(pendingID)
+	if d == nil || entry.Record.Run == nil || d.Outcome != schemas.Allowed || pendingID == ownID(entry) {
+		return d, nil
+	}
+	own := *d
+	var err error
+	own.UpdatedInput, err = runInput(entry, pendingID)
+	return &own, err
+}
+
+// keepRun removes the Run of a record that its decision does not allow to run contained.
+func keepRun(entry *bus.Entry) {
+	rec := &entry.Record
+	if rec.Run == nil {
+		return
+	}
+	d := rec.Decision
+	input, err := runInput(entry, ownID(entry))
+	if err != nil || d.Outcome != schemas.Allowed || !bytes.Equal(input, d.UpdatedInput) {
+		rec.Run = nil
+		return
+	}
+	run := *rec.Run
+	run.Approved = d.By.Kind == schemas.ByHuman
+	rec.Run = &run
+}
+
+// edited reports whether a person has edited the input that the record's decision allows.
+func edited(rec *schemas.Record, d *schemas.Decision) bool {
+	return d.UpdatedInput != nil && rec.Run == nil
+}
+
+// containGranted allows a call that needs permissions to run contained, if the session holds
+// all of them.
 func (s *askState) containGranted() result {
 	v := s.rules.verdict
 	if v.Containment == nil || v.Effect != policy.Ask || !s.containable() {
@@ -66,7 +134,10 @@ func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Ru
 	if err != nil {
 		return schemas.Running{}, err
 	}
-	if err := e.mayStart(&entry.Record, r); err != nil {
+	if entry, err = e.withDecision(ctx, entry); err != nil {
+		return schemas.Running{}, err
+	}
+	if err := e.mayStart(&entry, r); err != nil {
 		return schemas.Running{}, err
 	}
 	if err := e.stillContained(ctx, c, &entry.Record); err != nil {
@@ -74,7 +145,7 @@ func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Ru
 	}
 	id := bus.NewID()
 	entry, changed, err := e.life.change(ctx, entry, func(next *bus.Entry) (write, error) {
-		if err := e.mayStart(&next.Record, r); err != nil {
+		if err := e.mayStart(next, r); err != nil {
 			return nil, err
 		}
 		run := *next.Record.Run
@@ -91,9 +162,26 @@ func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Ru
 	return schemas.Running{Type: schemas.TypeRunning, RunID: id, Container: entry.Record.Run.Container}, nil
 }
 
-// mayStart returns the reason why a decided command must not start, or nil.
-func (e *intake) mayStart(rec *schemas.Record, r *schemas.Run) error {
-	run, d := rec.Run, rec.Decision
+// withDecision returns the entry of a request with its decision. A request that has joined a
+// question may be decided there and not yet in its own record; then withDecision writes the
+// decision into that record.
+func (e *intake) withDecision(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
+	if entry.Record.Terminal() || entry.Record.Joined == "" {
+		return entry, nil
+	}
+	question, d, err := e.life.decisionOf(ctx, entry)
+	if err != nil || d == nil || question.Key == entry.Key {
+		return entry, err
+	}
+	if err := e.life.followWaiter(ctx, entry.Key, ownID(&question), d); err != nil {
+		return entry, err
+	}
+	return e.store.Records.Get(ctx, entry.Key)
+}
+
+// mayStart returns the reason why the command of an entry's request must not start, or nil.
+func (e *intake) mayStart(entry *bus.Entry, r *schemas.Run) error {
+	run, d := entry.Record.Run, ownDecision(entry)
 	switch {
 	case run == nil || d == nil || d.Outcome != schemas.Allowed:
 		return schemas.Errorf(schemas.CodeForbidden, "%s was not allowed to run contained: make the call again", r.Key())
@@ -131,17 +219,37 @@ func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Rec
 	if err := e.check(ctx, s); err != nil {
 		return err
 	}
-	now, was := s.rules.run, rec.Run
-	same := s.verdict.Effect == policy.Allow && now != nil && now.Words == was.Words && now.Container.Dir == was.Container.Dir &&
-		now.Container.Project == was.Container.Project && now.Container.ReadOnly == was.Container.ReadOnly &&
-		slices.Equal(now.Container.Permissions, was.Container.Permissions)
-	if !same {
+	now, allowed := s.rules.run, s.verdict.Effect == policy.Allow
+	if rec.Run.Approved && s.verdict.Effect == policy.Ask {
+		now, _ = s.planRun(s.rules.verdict.Containment)
+		if allowed, err = e.stillApproved(ctx, rec.Decision); err != nil {
+			return err
+		}
+	}
+	if !allowed || !sameRun(now, rec.Run) {
 		return schemas.Errorf(schemas.CodeForbidden, "%s would not run contained any more (%s): make the call again", r.Key(), s.verdict.Rule)
 	}
 	return nil
 }
 
-// ran records the end of a contained command. A repeated report changes nothing.
+// stillApproved reports whether a person's approval of a call still holds: the standing
+// permission that came with it, if any, has not ended.
+func (e *intake) stillApproved(ctx context.Context, d *schemas.Decision) (bool, error) {
+	if !d.Lasts() {
+		return true, nil
+	}
+	g, err := e.holdings.readEntry(ctx, standingKey(ownerOf(d.Grant), d.Grant.GrantID))
+	return err == nil && g != nil && g.Live(e.clock.now()), err
+}
+
+// sameRun reports whether two plans run the same words in the same container.
+func sameRun(a, b *schemas.ContainedRun) bool {
+	return a != nil && b != nil && a.Words == b.Words && a.Container.Dir == b.Container.Dir &&
+		a.Container.Project == b.Container.Project && a.Container.ReadOnly == b.Container.ReadOnly &&
+		slices.Equal(a.Container.Permissions, b.Container.Permissions)
+}
+
+// ran records the end of a contained command, once.
 func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK, error) {
 	entry, err := e.store.Records.Get(ctx, r.Key())
 	if noRecord(err) || err == nil && entry.Record.Agent != c.name {
@@ -234,11 +342,13 @@ func (s *askState) contain(out *rulesResult, v policy.Verdict) policy.Verdict {
 		return v
 	}
 	why := "its host cannot run it contained"
-	if s.ignores {
-		why = "its host ran an earlier call without its container"
-	}
-	if s.request.Contain != "" && s.request.Contain != schemas.ContainPossible {
+	switch {
+	case s.request.Contain != "" && s.request.Contain != schemas.ContainPossible:
 		why = s.request.Contain
+	case s.ignores:
+		why = "its host ran an earlier call without its container"
+	case s.request.Contain != "" && s.request.NodPath == "":
+		why = "its hook did not say where nod is, so it cannot run contained: update nod on that machine"
 	}
 	v.Effect, v.Containment, v.Reasons = policy.Ask, nil, append(slices.Clip(v.Reasons), why)
 	return v

@@ -89,7 +89,7 @@ func (e *intake) admit(ctx context.Context, s *askState) (result, error) {
 func (s *askState) pendingRecord() schemas.Record {
 	rec := s.record(s.verdict, s.plan.at)
 	rec.Foreground, rec.Routes = s.plan.foreground.session, s.plan.routes
-	rec.Remember, rec.Holder = s.plan.reaches, s.permissions.holder
+	rec.Remember, rec.Holder, rec.Run = s.plan.reaches, s.permissions.holder, s.plan.run
 	rec.Tier, rec.TimeoutSeconds = s.plan.limit.tier, int(s.plan.limit.timeout/time.Second)
 	rec.Deadline = s.plan.at.Add(s.plan.limit.timeout).Truncate(time.Millisecond)
 	return rec
@@ -182,7 +182,7 @@ func (e *intake) replyExisting(ctx context.Context, s *askState, entry bus.Entry
 	if d != nil {
 		return d, nil
 	}
-	if s.verdict.Effect != policy.Ask && s.rules.run == nil { // a contained run is for one call, and a question may be for several
+	if s.verdict.Effect != policy.Ask && (s.rules.run == nil || sameRun(s.rules.run, question.Record.Run)) {
 		return e.decideExisting(ctx, s, question)
 	}
 	if question, err = e.resumeWaiting(ctx, question, s.request.PendingID); err != nil {
@@ -211,6 +211,11 @@ func (e *intake) decideExisting(ctx context.Context, s *askState, question bus.E
 	d := e.policyDecision(s)
 	_, d.PendingID = schemas.SplitKey(question.Key)
 	d.Digest = question.Record.Digest
+	if s.rules.run != nil && d.Outcome == schemas.Allowed {
+		if d.UpdatedInput, err = runInput(&question, d.PendingID); err != nil {
+			return nil, err
+		}
+	}
 	decided, err := e.life.decide(ctx, question, d, everyWaiter)
 	if err != nil {
 		return nil, err

@@ -178,11 +178,13 @@ func tags(perms []policy.Permission) []string {
 // call. Without them, an answer allows only the call.
 func (e *intake) offerReaches(_ context.Context, s *askState) (result, error) {
 	s.plan.reaches = nil
+	s.plan.run, _ = s.planRun(s.rules.verdict.Containment)
 	switch {
 	case len(s.permissions.missing) > 0:
 		s.plan.reaches = withinSize([]schemas.Reach{{Permissions: tags(s.permissions.missing)}})
-	case s.rules.verdict.Containment != nil && s.containable():
-		s.plan.reaches = withinSize([]schemas.Reach{{Permissions: tags(s.rules.verdict.Containment.Needs())}})
+	case s.plan.run != nil && len(s.plan.run.Container.Permissions) > 0:
+		s.plan.reaches = withinSize([]schemas.Reach{{Permissions: s.plan.run.Container.Permissions}})
+	case s.plan.run != nil:
 	case s.rules.policy != nil && !s.permissions.unclear:
 		s.plan.reaches = withinSize(s.rules.policy.Remember(s.rules.call))
 	}

@@ -41,7 +41,8 @@ import (
 //     the same agent and user that was active last; if there is none, it is refused.
 //  9. routing: the approvers who may decide, and their channels; if no approver can be
 //     reached, the request is refused.
-//  10. reaches: the rules or permissions that an answer may allow beyond this call.
+//  10. reaches: the rules or permissions that an answer may allow beyond this call, and the
+//     container in which the call runs if it is allowed.
 //  11. deadline: the time limit, which depends on the session and on whether an approver
 //     is at it.
 //  12. turn: phones and chats show the request at once, after the approver at the session
@@ -142,6 +143,7 @@ type promptPlan struct {
 	foreground foreground
 	routes     []schemas.Route
 	reaches    []schemas.Reach
+	run        *schemas.ContainedRun // how the call runs if a person allows it; nil means as the agent wrote it
 	limit      timeLimit
 	next       schemas.Event // the event that the timer is armed for
 	entry      bus.Entry     // the record in its stored form

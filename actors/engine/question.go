@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -27,9 +28,9 @@ const (
 
 var errFull = errors.New("the question has too many waiters")
 
-// questionToken returns the token that identical calls of a session share: calls with the same
-// CallDigest, options, risk, routes and foreground session. A request that is not a tool call
-// has no token, and never joins another.
+// questionToken returns the token that identical calls of a session share: calls with the
+// same CallDigest, options, risk, routes, foreground session and container. A request that is
+// not a tool call has no token, and is a question of its own.
 func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if s.request.Kind != schemas.KindToolCall {
 		return "", nil
@@ -38,13 +39,20 @@ func (s *askState) questionToken(rec *schemas.Record) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	var program *policy.Program
+	if rec.Run != nil {
+		by := programOf(&s.request)
+		program = &by
+	}
 	data, err := schemas.Encode(struct {
 		Same       string
 		Options    []schemas.Option
 		Risk       schemas.Risk
 		Routes     []schemas.Route
 		Foreground string
-	}{same, s.request.Options, rec.Risk, rec.Routes, rec.Foreground})
+		Run        *schemas.ContainedRun `json:",omitempty"`
+		Program    *policy.Program       `json:",omitempty"`
+	}{same, s.request.Options, rec.Risk, rec.Routes, rec.Foreground, rec.Run, program})
 	if err != nil {
 		return "", fmt.Errorf("name the question of %s: %w", s.key(), err)
 	}
@@ -286,7 +294,8 @@ func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.
 	session, id := schemas.SplitKey(entry.Key)
 	for {
 		if entry.Record.Joined == "" {
-			return entry, entry.Record.Verdict(id), nil
+			d, err = verdictOn(&entry, id)
+			return entry, d, err
 		}
 		if entry.Record.Terminal() {
 			return entry, entry.Record.Decision, nil
@@ -298,7 +307,8 @@ func (e *recordLife) lookUp(ctx context.Context, entry bus.Entry) (question bus.
 		if err == nil {
 			w, d := question.Record.Waiter(id), question.Record.Verdict(id)
 			if d != nil || w != nil && w.Open() {
-				return question, d, nil
+				d, err = verdictOn(&question, id)
+				return question, d, err
 			}
 			if !question.Record.Terminal() {
 				// A server that slept and lost its leadership may return a version from before
@@ -334,7 +344,11 @@ func (e *recordLife) followWaiters(ctx context.Context, question bus.Entry) erro
 		if w.PendingID == own || w.Open() && !question.Record.Terminal() {
 			continue
 		}
-		if err := e.followWaiter(ctx, schemas.Key(session, w.PendingID), own, question.Record.Verdict(w.PendingID)); err != nil {
+		d, err := verdictOn(&question, w.PendingID)
+		if err != nil {
+			return err
+		}
+		if err := e.followWaiter(ctx, schemas.Key(session, w.PendingID), own, d); err != nil {
 			return err
 		}
 	}
@@ -354,6 +368,7 @@ func (e *recordLife) followWaiter(ctx context.Context, key, question string, d *
 			_, err = e.place(ctx, entry)
 		} else {
 			entry.Record.Decision, entry.Record.NextEvent = d, nil
+			keepRun(&entry)
 			_, err = e.store.Records.Decide(ctx, entry)
 		}
 		if !errors.Is(err, bus.ErrMoved) {

@@ -52,12 +52,13 @@ func (e *recordLife) decide(ctx context.Context, entry bus.Entry, d *schemas.Dec
 		if ended == 0 {
 			return nil, nil
 		}
-		if d.UpdatedInput != nil && ended == detached {
+		if edited(rec, d) && ended == detached {
 			return nil, schemas.Errorf(schemas.CodeValidation, "updated_input: the agent no longer waits for this call, so it can only be allowed unchanged")
 		}
 		rec.NextEvent = unreachedEvent(rec)
 		var err error
 		rec.Decision, err = withStandingAnswer(next, d)
+		keepRun(next)
 		return e.store.Records.Decide, err
 	})
 	if err != nil || !entry.Record.Terminal() {
@@ -160,7 +161,7 @@ func (e *recordLife) detachLate(ctx context.Context, question bus.Entry, pending
 	question, changed, err := e.change(ctx, question, func(next *bus.Entry) (write, error) {
 		rec := &next.Record
 		w, d := rec.Waiter(pendingID), rec.Verdict(pendingID)
-		if w == nil || w.Detached || d == nil || !allowsOnce(d) || d.UpdatedInput != nil {
+		if w == nil || w.Detached || d == nil || !allowsOnce(d) || edited(rec, d) {
 			return nil, nil
 		}
 		if late, err := e.clock.late(ctx, w.Deadline); late || err != nil {
@@ -201,7 +202,7 @@ func allowsOnce(d *schemas.Decision) bool {
 // have stopped waiting, the returned decision contains a standing answer. It allows each of
 // these calls once if its agent asks again, until the latest deadline of these calls.
 func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decision, error) {
-	if !allowsOnce(d) || d.UpdatedInput != nil {
+	if !allowsOnce(d) || edited(&entry.Record, d) {
 		return d, nil
 	}
 	var gone []schemas.Waiter
@@ -221,7 +222,7 @@ func withStandingAnswer(entry *bus.Entry, d *schemas.Decision) (*schemas.Decisio
 	if err != nil {
 		return nil, err
 	}
-	g.Effect, g.Limited = schemas.EffectAllow, true
+	g.Effect, g.Limited, g.Call.Contained = schemas.EffectAllow, true, entry.Record.Run != nil
 	for _, w := range gone {
 		g.For = append(g.For, w.PendingID)
 		if w.Deadline.After(g.ExpiresAt) {

@@ -94,7 +94,10 @@ func replyDecision(question bus.Entry, key string) (schemas.RequestReply, error)
 	_, id := schemas.SplitKey(key)
 	d := question.Record.Decision
 	if question.Key != key || question.Record.Joined == "" {
-		d = question.Record.Verdict(id)
+		var err error
+		if d, err = verdictOn(&question, id); err != nil {
+			return nil, err
+		}
 	}
 	if d == nil {
 		return nil, schemas.Errorf(schemas.CodeUnavailable, "the request has just become a question of its own; ask again")

@@ -22,8 +22,11 @@ type Containment struct {
 	needs []contained.Need
 }
 
-// containedRule is the Rule of verdicts on calls that run contained, or would with a
-// permission.
+// Program is the nod program that starts contained commands.
+type Program = contained.Program
+
+// containedRule is the Rule of verdicts that run a call contained, or would if a permission
+// were granted.
 const containedRule = "default contained"
 
 // contain sets the verdict on a command line that no rule decides: it runs contained, or a
@@ -96,32 +99,44 @@ func (c *Containment) Needs() []Permission {
 	return perms
 }
 
-// RunInput returns a shell tool's input with a command line that asks the engine for the
-// decision with this key, and then runs the original line contained. It returns false if the
-// input has no single text field for the command.
-func (c *Containment) RunInput(input json.RawMessage, key string) (json.RawMessage, bool) {
+// Runs reports whether RunInput changes this input so that it runs the line of c.
+func (c *Containment) Runs(input json.RawMessage) bool {
 	in, err := tools.ReadInput(input)
 	if err != nil {
-		return nil, false
+		return false
 	}
-	if src, dir, why := in.Command(); src != c.Line || why != "" || dir != "" && pathname.Clean(dir) != c.Dir {
-		return nil, false
-	}
-	field := ""
-	for _, name := range []string{"command", "cmd"} {
-		if s, ok := in.Text(name); ok && s == c.Line {
-			field = cmp.Or(field, name)
-		}
-	}
-	if field == "" {
-		return nil, false
-	}
-	if in[field], err = schemas.Encode(contained.RunLine(key, c.Line)); err != nil {
-		return nil, false
-	}
-	raw, err := json.Marshal(in)
-	return raw, err == nil
+	src, dir, why := in.Command()
+	return src == c.Line && why == "" && (dir == "" || pathname.Clean(dir) == c.Dir)
 }
 
 // Words returns the words of the command that runs contained.
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
+
+// RunInput returns the input of a shell tool with its command replaced by one that asks the
+// engine for the decision with this key, and then runs the original command contained, by the
+// nod program by. RunInput also returns the words that run contained. It returns false if the
+// input has no single text field for the command, or if a path of by is not clean and absolute.
+func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
+	in, err := tools.ReadInput(input)
+	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) {
+		return nil, nil, false
+	}
+	src, _, why := in.Command()
+	field := ""
+	for _, name := range []string{"command", "cmd"} {
+		if s, isText := in.Text(name); isText && s == src {
+			field = cmp.Or(field, name)
+		}
+	}
+	if why != "" || src == "" || field == "" {
+		return nil, nil, false
+	}
+	if in[field], err = schemas.Encode(contained.RunLine(by, key, src)); err != nil {
+		return nil, nil, false
+	}
+	changed, err = json.Marshal(in)
+	return changed, contained.Words(src), err == nil
+}
+
+// usable reports whether a command line may contain the path.
+func usable(p string) bool { return CheckPath(p) == nil && pathname.Clean(p) == p }

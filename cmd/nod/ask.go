@@ -11,6 +11,7 @@ import (
 	"time"
 
 	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/people"
 	"github.com/nodbus/nod/schemas"
@@ -20,7 +21,7 @@ type askCmd struct {
 	Session        string   `required:"" placeholder:"S" help:"The session of the request."`
 	Tool           string   `placeholder:"T" xor:"what" help:"Ask to use this tool, such as Bash."`
 	Input          string   `placeholder:"JSON" help:"The tool's input, a JSON object; @FILE reads a file, - standard input."`
-	Permission     []string `placeholder:"TAG" xor:"what" help:"Ask for this permission: @read:PATH, @write:PATH or @network."`
+	Permission     []string `sep:"none" placeholder:"TAG" xor:"what" help:"Ask for this permission: @read:PATH, @write:PATH, @network, or @network:HOST:PORT for one host; repeatable."`
 	Reason         string   `help:"The agent's reason, for the approver."`
 	TimeoutMinutes int      `name:"timeout-minutes" placeholder:"N" help:"How long a permission may wait, 1 to 60 (15)."`
 	ID             string   `placeholder:"ID" help:"The request's id: if it was sent before, wait for it again."`
@@ -48,7 +49,7 @@ func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done 
 func (c *askCmd) Run(e *env) error {
 	request, err := c.request(e)
 	if err != nil {
-		return err
+		return c.failed(e, err)
 	}
 	ctx, client, done, err := e.agent(c.Agent)
 	if err != nil {
@@ -104,6 +105,11 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 		}
 		if c.TimeoutMinutes < 0 || c.TimeoutMinutes > 60 {
 			return r, fmt.Errorf("--timeout-minutes is %d: use 1 to 60", c.TimeoutMinutes)
+		}
+		for _, tag := range c.Permission {
+			if _, err := policy.ParsePermission(tag); err != nil {
+				return r, schemas.Errorf(schemas.CodeValidation, "%s: %v", people.Line(tag), err)
+			}
 		}
 		wanted := nod.Permission(c.Reason, c.Permission...)
 		r.Kind, r.Title, r.Permissions = wanted.Kind, wanted.Title, wanted.Permissions

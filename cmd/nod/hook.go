@@ -8,11 +8,11 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	nod "github.com/nodbus/nod"
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
@@ -66,10 +66,12 @@ func (c *hookCmd) Run(e *env) error {
 	if dirErr != nil {
 		waits = nil
 	}
+	project := os.Getenv("CLAUDE_PROJECT_DIR")
+	contain, nodPath := containable(project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Stderr: e.stderr,
-		Contain: containable(os.Getenv("CLAUDE_PROJECT_DIR")),
+		Host: hostname, User: name, Project: project, Waits: waits, Stderr: e.stderr,
+		Contain: contain, NodPath: nodPath, NodData: namedData(dir),
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
@@ -86,19 +88,31 @@ func (c *hookCmd) Run(e *env) error {
 	return nil
 }
 
-// containable returns the value of hook.Options.Contain for a project.
-func containable(project string) string {
+// containable returns the hook.Options.Contain for a project, and the nod program that starts its
+// contained calls.
+func containable(project string) (contain, nodPath string) {
 	switch {
 	case runtime.GOOS != "linux":
-		return "this system cannot run it contained"
+		return "this system cannot run it contained", ""
 	case !filepath.IsAbs(project):
-		return "the hook was given no project directory, so it cannot run contained"
+		return "the hook was given no project directory, so it cannot run contained", ""
 	case leadsElsewhere(project):
-		return "the project's directory is a link, or lies below one, so it cannot run contained"
-	case !found(os.Getenv("PATH"), project):
-		return "a directory of the project comes before nod's in PATH, so a contained command could put another nod there"
+		return "the project's directory is a link, or lies below one, so it cannot run contained", ""
 	}
-	return schemas.ContainPossible
+	nodPath, err := ownProgram(project)
+	if err != nil {
+		return err.Error() + ", so it cannot run contained", ""
+	}
+	return schemas.ContainPossible, nodPath
+}
+
+// namedData returns the data directory, or "" if it is the default one. A host's shell may lack
+// the options and variables of its hooks.
+func namedData(dir string) string {
+	if home, err := bus.DataHome(); err != nil || home != dir {
+		return dir
+	}
+	return ""
 }
 
 // leadsElsewhere reports whether the project's path contains a symbolic link.
@@ -107,31 +121,38 @@ func leadsElsewhere(project string) bool {
 	return err != nil || real != filepath.Clean(project)
 }
 
-// found reports whether a shell with this PATH finds nod before it searches a directory of the
-// project. The hook changes the agent's command to one that runs nod by name, outside of any
-// container, so the project must not be able to replace nod.
-func found(path, project string) bool {
-	projects := []string{filepath.Clean(project)}
-	if real, err := filepath.EvalSymlinks(project); err == nil {
-		projects = append(projects, real)
+// ownProgram returns the absolute path of the nod program that runs now. It returns an error if
+// the program at that path is another one, as after an update, or if a contained command could
+// replace it.
+func ownProgram(project string) (string, error) {
+	p, err := os.Executable()
+	if err != nil {
+		return "", errors.New("nod cannot tell where its own program is")
 	}
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			return false
-		}
-		for _, at := range []string{dir, filepath.Join(dir, "nod")} {
-			real, err := filepath.EvalSymlinks(at)
-			for _, p := range append([]string{filepath.Clean(at)}, real) {
-				if slices.ContainsFunc(projects, func(top string) bool { return p == top || strings.HasPrefix(p, top+"/") }) {
-					return false
-				}
-			}
-			if info, statErr := os.Stat(at); err == nil && at != dir && statErr == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				return true
-			}
-		}
+	running, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return "", errors.New("nod cannot tell where its own program is")
 	}
-	return false
+	return checkedProgram(p, running, project)
+}
+
+// checkedProgram returns the real path of p, which must lead to the running program, outside of
+// the project.
+func checkedProgram(p string, running os.FileInfo, project string) (string, error) {
+	real, err := filepath.EvalSymlinks(p)
+	if err != nil || !filepath.IsAbs(real) {
+		return "", errors.New("nod's own program has been moved")
+	}
+	info, err := os.Stat(real)
+	switch {
+	case err != nil || !os.SameFile(info, running):
+		return "", errors.New("nod's own program has been replaced")
+	case policy.CheckPath(real) != nil:
+		return "", errors.New("the path of nod's own program has characters that a command line must not have")
+	case strings.HasPrefix(real, filepath.Clean(project)+"/"):
+		return "", errors.New("nod's own program lies in the project, where a contained command could replace it")
+	}
+	return real, nil
 }
 
 // unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached. After this

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -223,8 +222,7 @@ func (s *screen) show(p schemas.Prompt) {
 		return
 	}
 	fmt.Fprintln(s.stdout)
-	parts := people.Parts(&p, time.Now())
-	s.printParts(s.stdout, slices.DeleteFunc(parts, func(part people.Part) bool { return part.Group == people.Rest })) // nod show prints the rest
+	s.printParts(s.stdout, people.Unfolded(&p, time.Now())) // nod show prints the rest
 	if isQuestion(&p) {
 		fmt.Fprintf(s.stdout, "\n  nod answer %s NUMBER, or your own words\n", p.PendingID)
 		return

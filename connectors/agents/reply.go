@@ -79,6 +79,10 @@ func Access(tags []string) string {
 	for _, tag := range tags {
 		switch kind, path, _ := strings.Cut(tag, ":"); kind {
 		case "@network":
+			if path != "" {
+				all = append(all, "network access to "+path)
+				continue
+			}
 			all = append(all, "network access")
 		case "@read":
 			all = append(all, "read access to "+path)

@@ -49,9 +49,21 @@ const captionMark = "— "
 // and the answers; and finally the ids and names. now is the broker's time, and times of day are in
 // its time zone. For a decided prompt, the outcome replaces the deadline and the answers.
 func Parts(p *schemas.Prompt, now time.Time) []Part {
+	parts, rest := unfolded(p, now)
+	return slices.Concat(parts, inGroup(Rest, append(rest, restParts(p)...)))
+}
+
+// Unfolded returns the Parts of the groups Essential and About.
+func Unfolded(p *schemas.Prompt, now time.Time) []Part {
+	parts, _ := unfolded(p, now)
+	return parts
+}
+
+// unfolded returns the parts that a channel must not fold. rest holds the fields of a question's
+// input, without their group.
+func unfolded(p *schemas.Prompt, now time.Time) (parts, rest []Part) {
 	essential, cwd := actionParts(&p.Request)
-	var rest []Part
-	if p.Request.Kind == schemas.KindQuestion { // an answer grants nothing, so only the question is essential
+	if p.Request.Kind == schemas.KindQuestion { // an answer grants nothing, so only the question itself is essential
 		first := slices.IndexFunc(essential, func(part Part) bool { return part.Field })
 		if first >= 0 {
 			essential, rest = essential[:first:first], essential[first:]
@@ -65,7 +77,7 @@ func Parts(p *schemas.Prompt, now time.Time) []Part {
 	}
 	essential = append(essential, caption(p, cwd))
 	essential = append(essential, callsPart(p)...)
-	return slices.Concat(essential, inGroup(About, aboutParts(p, cwd, now)), inGroup(Rest, append(rest, restParts(p)...)))
+	return append(essential, inGroup(About, aboutParts(p, cwd, now))...), rest
 }
 
 func inGroup(g Group, parts []Part) []Part {

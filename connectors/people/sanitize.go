@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,15 +61,44 @@ func styledLines(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	m := marker{text: s}
 	for at := 0; at < len(s); {
 		m.style = payload.StyleAt(styles, at)
-		at += m.next(at)
+		if n := visibleASCII(s[at:styleEnd(styles, at, len(s))]); n > 0 {
+			m.line.WriteString(s[at : at+n])
+			m.cluster = s[at+n-1 : at+n]
+			at += n
+		} else {
+			at += m.next(at)
+		}
 		m.paint(m.style)
 	}
 	m.end()
 	return m.lines, m.spans
 }
 
-// quotation returns the lines of a text for a Part with Quote. It removes the ⏎ at the end of each
-// line, because the line break is visible there. Only the last line keeps its ⏎.
+// visibleASCII returns the length of the ASCII characters without blanks with which s begins.
+// All of them are shown as they are.
+func visibleASCII(s string) int {
+	n := 0
+	for n < len(s) && ' ' < s[n] && s[n] <= '~' {
+		n++
+	}
+	return n
+}
+
+// styleEnd returns the offset at which the style of the byte at an offset ends; end is the
+// length of the text.
+func styleEnd(styles []payload.Span, at, end int) int {
+	i, _ := slices.BinarySearchFunc(styles, at, func(s payload.Span, at int) int { return cmp.Compare(s.To, at+1) })
+	switch {
+	case i == len(styles):
+		return end
+	case styles[i].From > at:
+		return min(styles[i].From, end)
+	}
+	return min(styles[i].To, end)
+}
+
+// quotation returns a text for a Part with Quote: its lines without the ⏎ at their ends,
+// because each line is a row of its own there. Only the last line keeps its ⏎.
 func quotation(s string, styles []payload.Span) ([]string, [][]payload.Span) {
 	all, spans := styledLines(s, styles)
 	for i := range all[:max(0, len(all)-1)] {

@@ -122,7 +122,12 @@ func TestChaos(t *testing.T) {
 				lasts /= 2
 			}
 		}
-		t.Run(sc.name, func(t *testing.T) { sc.run(t, seed, lasts) })
+		t.Run(sc.name, func(t *testing.T) {
+			if *flagDuration == 0 {
+				t.Parallel() // the short forms mostly wait: for faults, and for deadlines after the last fault
+			}
+			sc.run(t, seed, lasts)
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -80,4 +81,23 @@ func TestCommandsForASessionsPermissions(t *testing.T) {
 	said(0, "deny", m.Pending("helper"), "-m", "not at night")
 	require.Error(t, gate.Wait())
 	require.Equal(t, 3, gate.ProcessState.ExitCode())
+
+	// A permission for one host is asked for and granted like any other.
+	hosts := m.Command("ask", "--session", "H", "--permission", "@network:registry.npmjs.org:443", "--permission", "@network:go.dev:443", "--reason", "to install", "--id", "h1")
+	require.NoError(t, hosts.Start())
+	require.Eventually(t, func() bool { _, _, code := m.Run("show", "h1", "--session", "H"); return code == 0 }, time.Minute, 50*time.Millisecond)
+	said(0, "allow", "h1", "--session", "H")
+	require.NoError(t, hosts.Wait())
+	out, _ = said(0, "ask", "--session", "H", "--permission", "@network:go.dev:443", "--reason", "again")
+	require.Equal(t, "Permission already granted for network access to go.dev:443.\n", out)
+	for tag, why := range map[string]string{
+		"@network:go.dev":     "@network:<host>:<port>",
+		"@network:Go.dev:443": "in lower case",
+		"@write:in":           "Path must be absolute",
+		"@exec:/bin/sh":       "Permission must be",
+	} {
+		_, stderr := said(1, "ask", "--session", "H", "--permission", tag, "--reason", "r")
+		require.Contains(t, stderr, tag)
+		require.Contains(t, stderr, why)
+	}
 }

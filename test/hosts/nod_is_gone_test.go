@@ -21,6 +21,7 @@ import (
 // TestCodexAppServerWhenNodIsGone: after nod has ended, Codex's next request does not wait for nod.
 // Depending on --on-unavailable, the sidecar asks the client or declines the request.
 func TestCodexAppServerWhenNodIsGone(t *testing.T) {
+	t.Parallel() // this test waits until a call to a nod that has ended times out
 	const asks = `{"id":ID,"method":"item/commandExecution/requestApproval","params":{"threadId":"thr-1","turnId":"t","itemId":"i","command":"make release","cwd":"/p"}}`
 	first, second := strings.Replace(asks, "ID", "1", 1), strings.Replace(asks, "ID", "2", 1)
 	for onUnavailable, want := range map[string]string{
@@ -81,6 +82,7 @@ func TestOpencodeWhenNodIsGone(t *testing.T) {
 // TestHookWithoutAnEngine: if the NATS server is running without an engine, nod hook and nod http
 // refuse a call at once. They do not wait for the hook's deadline.
 func TestHookWithoutAnEngine(t *testing.T) {
+	t.Parallel() // this test waits until nod gives up looking for an engine
 	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	require.NoError(t, err)
 	nats.Start()

@@ -146,7 +146,7 @@ func gitReaders() map[string]*Command {
 		"git ls-tree":        {level: LevelReaders, short: "drtlz", operands: unlimited, long: "long name-only name-status full-name full-tree abbrev= object-only"},
 		"git blame":          {level: LevelReaders, short: "bcefhklnpstw", value: "L", tail: "CM", operands: unlimited, long: "root show-stats porcelain line-porcelain show-name show-number show-email date: abbrev= color-lines color-by-age no-ext-diff no-textconv", Differ: true},
 		"git cat-file":       {level: LevelReaders, short: "epts", operands: 2},
-		"git describe":       {level: LevelReaders, operands: unlimited, long: "all tags contains abbrev: candidates: exact-match long match: exclude: always first-parent dirty= broken="},
+		"git describe":       {level: LevelReaders, operands: unlimited, long: "all tags contains abbrev= candidates: exact-match long match: exclude: always first-parent dirty= broken="},
 		"git merge-base":     {level: LevelReaders, short: "a", operands: unlimited, long: "all octopus independent is-ancestor fork-point"},
 		"git rev-list":       {level: LevelReaders, value: "n", digits: true, operands: unlimited, long: "count all branches= tags= remotes= max-count: skip: since: after: until: before: author: no-merges merges first-parent left-right cherry-pick reverse topo-order date-order parents objects left-only right-only oneline abbrev-commit"},
 		"git name-rev":       {level: LevelReaders, operands: unlimited, long: "tags name-only always all"},

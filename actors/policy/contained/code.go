@@ -12,13 +12,28 @@ type interpreter struct {
 	inline string   // letters of the flags whose value is code
 	long   string   // the long flag whose value is code
 	valued []string // flags whose value is the next word
-	last   bool     // the words after the code are arguments of the code
+	last   bool     // the words after the code are the code's own
+	flags  string   // letters of the flags without a value that run nothing
+	longs  string   // long flags, without a value or with one after =, that run nothing
 }
 
 var interpreters = map[string]*interpreter{
-	"python": {inline: "c", valued: []string{"-W", "-X"}, last: true}, "node": {inline: "ep", long: "--eval", valued: []string{"-r", "--require", "-C", "--conditions"}},
-	"ruby": {inline: "e", valued: []string{"-I", "-r", "-C", "-E"}}, "perl": {inline: "eE", valued: []string{"-I"}}, "php": {inline: "rBRE", valued: []string{"-d", "-c", "-z"}}, "lua": {inline: "e", valued: []string{"-l"}}, "tsx": {inline: "e", long: "--eval"}, "ts-node": {inline: "e", long: "--eval"},
-	"sh": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "bash": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "dash": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "zsh": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true}, "ksh": {inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true},
+	"python":  {inline: "c", valued: []string{"-W", "-X"}, last: true, flags: "bBdEhIOqsSuvVxP?", longs: "--version --help --check-hash-based-pycs"},
+	"node":    {inline: "ep", long: "--eval", valued: []string{"-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions"}, flags: "cvhi", longs: nodeFlags},
+	"ruby":    {inline: "e", valued: []string{"-I", "-r", "-C", "-E"}, flags: "acdhlnpsSvwWyU0", longs: "--version --help --yjit --jit --encoding --verbose --disable --enable"},
+	"perl":    {inline: "eE", valued: []string{"-I"}, flags: "acdhlnpsStTuUvwWX0FM", longs: "--version --help"},
+	"php":     {inline: "rBRE", valued: []string{"-d", "-c", "-z"}, flags: "ahilmnqsvw", longs: "--version --ini --run"},
+	"lua":     {inline: "e", valued: []string{"-l"}, flags: "vEWi"},
+	"tsx":     {inline: "e", long: "--eval", flags: "v", longs: "--version --help " + nodeFlags},
+	"ts-node": {inline: "e", long: "--eval", valued: []string{"-r", "--require", "-P", "--project"}, flags: "vhTs", longs: "--version --help --transpile-only --esm --files --swc"},
+	"sh":      shellInterpreter(), "bash": shellInterpreter(), "dash": shellInterpreter(), "zsh": shellInterpreter(), "ksh": shellInterpreter(),
+}
+
+const nodeFlags = "--version --help --eval --print --check --test --test-only --test-name-pattern --test-reporter --test-concurrency --test-timeout --watch --watch-path --no-warnings --trace-warnings --trace-uncaught --trace-deprecation --throw-deprecation --unhandled-rejections --enable-source-maps --max-old-space-size --max-http-header-size --stack-trace-limit --stack-size --expose-gc " +
+	"--experimental-vm-modules --experimental-strip-types --experimental-transform-types --experimental-test-coverage --experimental-specifier-resolution --experimental-fetch --experimental-global-webcrypto --experimental-modules --experimental-json-modules --experimental-wasm-modules --experimental-sqlite --experimental-default-type --input-type --preserve-symlinks --dns-result-order --icu-data-dir --v8-options --no-deprecation --pending-deprecation --interactive --conditions"
+
+func shellInterpreter() *interpreter {
+	return &interpreter{inline: "c", valued: []string{"-o", "-O", "+o", "+O", "--rcfile", "--init-file"}, last: true, flags: "abefhiklmnprstuvxBCDEHPT", longs: "--login --norc --noprofile --posix --verbose --version --help --noediting --restricted"}
 }
 
 // programOf returns a program's name in the spelling of the tables: python3.11 is python, gsed
@@ -70,7 +85,9 @@ func (c *command) interprets() {
 			return
 		}
 		if slices.Contains(in.valued, text) {
-			i++
+			if i++; i < len(c.args) {
+				c.loads(c.args[i])
+			}
 			continue
 		}
 		if m := strings.IndexByte(text, 'm'); c.name == "python" && m > 0 && !strings.HasPrefix(text, "--") && !strings.ContainsAny(text[:m], "cWX") {
@@ -87,6 +104,15 @@ func (c *command) interprets() {
 				i++
 			}
 		}
+		if why := in.stray(text); why != "" {
+			c.refuse(why)
+			return
+		}
+		part := t
+		for _, value := range append(flagValue(text), attachedValue(text)) {
+			part.Text = value
+			c.loads(part)
+		}
 		if strings.HasPrefix(c.name, "perl") && strings.Contains(text, "i") || c.name == "ruby" && strings.HasPrefix(text, "-i") {
 			c.refuse("edits files in place")
 			return
@@ -97,7 +123,45 @@ func (c *command) interprets() {
 	}
 }
 
-// laterCode checks the code in the flags from word i on.
+// loads judges the value of an interpreter's flag, which may be a file with code or a directory
+// of such files.
+func (c *command) loads(t shell.Term) {
+	if !strings.ContainsAny(t.Text, "/.") {
+		return
+	}
+	for _, text := range append(flagValue(t.Text), t.Text) {
+		t.Text = text
+		for _, p := range c.resolve(t) {
+			if inPrivate(c.script, p) || isData(p) {
+				c.readsCode(p)
+			}
+		}
+	}
+}
+
+// stray returns the reason to ask about a flag that is not known to run nothing, or "".
+func (in *interpreter) stray(text string) string {
+	name, _, _ := strings.Cut(text, "=")
+	switch {
+	case strings.HasPrefix(text, "--"):
+		if !contains(in.longs, name) && !slices.Contains(in.valued, name) && name != in.long && name != "--print" {
+			return name + " is not a flag that nod knows"
+		}
+	case strings.HasPrefix(text, "+"):
+	default:
+		for i, l := range text[1:] {
+			if strings.ContainsRune(in.inline, l) || slices.Contains(in.valued, "-"+string(l)) || l >= '0' && l <= '9' {
+				return ""
+			}
+			if !strings.ContainsRune(in.flags, l) {
+				return "-" + text[1+i:] + " is not a flag that nod knows"
+			}
+		}
+	}
+	return ""
+}
+
+// laterCode judges the code of the flags from the word at i on.
 func (c *command) laterCode(in *interpreter, i int) {
 	for ; i < len(c.args); i++ {
 		if !strings.HasPrefix(c.args[i].Text, "-") {
@@ -148,12 +212,7 @@ func (c *command) runsFile(i int, t shell.Term) {
 		return
 	}
 	for _, p := range all {
-		switch {
-		case inPrivate(c.script, p):
-			c.refuse("runs code in /tmp, which nod has not read")
-		case !c.readable(p):
-			c.need(c.Words, "@read:"+p)
-		}
+		c.readsCode(p)
 	}
 	rest := *c
 	rest.args = c.args[i+1:]
@@ -200,8 +259,11 @@ func (c *command) runsInput() {
 			c.runsCode(r.File)
 			return
 		}
-		if r.Kind == shell.ReadsFile && r.File.Known {
-			return // a file with code belongs to the project, like a file named as an operand
+		if all := c.resolve(r.File); r.Kind == shell.ReadsFile && len(all) > 0 && !r.File.Glob {
+			for _, p := range all { // a file is the project's code, like one that is named as an operand
+				c.readsCode(p)
+			}
+			return
 		}
 	}
 	if len(c.args) == 0 && !c.Piped && len(c.Redirects) == 0 {

@@ -97,6 +97,7 @@ type judge struct {
 	script *shell.Script
 	why    string
 	needs  []Need
+	edited []string // files that the line changes; their new content is not read
 }
 
 func (j *judge) refuse(why string) {
@@ -167,6 +168,7 @@ func (j *judge) step(s *shell.Script, st shell.Step) {
 	}
 	c.judgeWords()
 	c.readsProgram()
+	c.elsewhere()
 	if check := c.checks[c.name]; check != nil {
 		check(&c)
 		return
@@ -196,6 +198,10 @@ func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 		j.refuse("it sets " + a.Name + ", which decides what other commands do")
 	case a.Name == "PATH" && (!strings.HasPrefix(a.Value.Before(), "/usr/") && !strings.HasPrefix(a.Value.Before(), "/opt/")):
 		j.refuse("it sets PATH, which decides which programs run")
+	case (len(st.Words) > 0 || a.Exported) && !flagsVariable(a):
+		j.refuse("it sets " + a.Name + " to flags that nod does not know")
+	case (len(st.Words) > 0 || a.Exported) && strings.HasPrefix(a.Value.Before(), "/") && inPrivate(s, pathname.Clean(a.Value.Before())) && !scratchVariable[a.Name]:
+		j.refuse("it sets " + a.Name + " to a file in /tmp, which nod has not read")
 	case strings.Contains(a.Value.Text, "[") && strings.ContainsAny(a.Value.Text, "$`"):
 		j.refuse("it sets " + a.Name + " to text with a hidden command")
 	case a.Value.Known && strings.ContainsAny(a.Value.Text, " \t\n;|&"):
@@ -211,18 +217,36 @@ var harmlessValue = map[string]bool{"true": true, "cat": true, ":": true, "": tr
 func obeyed(name string) bool {
 	switch name {
 	case "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "SHELL", "HOME", "CDPATH", "PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PERL5OPT", "PERL5LIB",
-		"RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "MAKEFLAGS", "BROWSER", "LESSOPEN", "CC", "CXX", "RUSTC_WRAPPER", "RUSTC":
+		"RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "MAKEFLAGS", "BROWSER", "LESSOPEN", "LESSCLOSE", "CC", "CXX", "CPP", "LD", "AR", "AS", "MAKE", "RUSTC_WRAPPER", "RUSTC", "RUSTDOC",
+		"MAKEFILES", "GNUMAKEFLAGS", "MFLAGS", "ZDOTDIR", "FPATH", "INPUTRC", "VIMINIT", "EXINIT", "GOROOT", "GOENV", "GOTOOLDIR", "CLASSPATH", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS",
+		"PERLLIB", "PERL5DB", "PERL5SHELL", "LUA_INIT", "LUA_PATH", "LUA_CPATH", "PHPRC", "PHP_INI_SCAN_DIR", "TCLLIBPATH", "PYTHONBREAKPOINT", "PYTHONINSPECT", "PYTHONUSERBASE", "PYTEST_PLUGINS",
+		"COVERAGE_PROCESS_START", "AWKPATH", "AWKLIBPATH", "MANOPT", "TAR_OPTIONS", "GREP_OPTIONS", "RSYNC_RSH", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_DIRS", "RIPGREP_CONFIG_PATH":
 		return true
 	}
-	for _, start := range []string{"GIT_", "LD_", "DYLD_", "BASH_FUNC", "npm_config_", "NPM_CONFIG_", "CARGO_TARGET_", "PIP_"} {
-		if strings.HasPrefix(name, start) {
+	upper := strings.ToUpper(name)
+	for _, start := range []string{"GIT_", "LD_", "DYLD_", "BASH_FUNC", "NPM_CONFIG_", "CARGO_TARGET_", "CARGO_BUILD_", "CARGO_HOME", "PIP_", "YARN_", "PNPM_", "BUN_", "DENO_", "NODE_", "GEM_", "BUNDLE_", "MVN_", "MAVEN_", "GRADLE_", "ZSH_", "FZF_"} {
+		if strings.HasPrefix(upper, start) && name != "NODE_ENV" {
 			return true
 		}
 	}
 	return strings.HasSuffix(name, "EDITOR") || strings.HasSuffix(name, "PAGER")
 }
 
-// setsNames are shell commands that evaluate the index in a variable's name.
+// scratchVariable are variables that name a place for files that a program makes.
+var scratchVariable = set("TMPDIR TMP TEMP OUT OUTPUT OUTDIR DESTDIR PREFIX GOCACHE GOTMPDIR CCACHE_DIR")
+
+// flagsVariable reports whether a variable holds no flags, or only flags that are known to run nothing
+// and to write nothing. Compilers and runners add the flags of some variables to their own.
+func flagsVariable(a shell.Assign) bool {
+	text := a.Value.Before()
+	holds := strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") || strings.Contains(text, " -")
+	named := strings.HasSuffix(a.Name, "FLAGS") || strings.HasSuffix(a.Name, "OPTS") || strings.HasSuffix(a.Name, "OPTIONS") || strings.HasSuffix(a.Name, "ARGS")
+	return !holds && (!named || a.Value.Known) || a.Value.Known && harmlessFlags.MatchString(text)
+}
+
+var harmlessFlags = regexp.MustCompile(`^(?:\s*(?:-?-count=\d+|-mod=(?:readonly|vendor)|-v|-race|-short|-tags=[\w,]+|-p=\d+|-trimpath|-buildvcs=\w+|-timeout=\w+|-[DWAF] ?[\w:-]+|-O[0-3sg]?|-g|-W\w*(?:-\w+)*|-f(?:no-)?(?:PIC|omit-frame-pointer|sanitize=\w+)|-std=[\w+]+|-Xm[sx]\d+[kmgKMG]?|-q|-x|-s|-vv|--verbose|--color=\w+|--tb=\w+|-n ?\d+|-j ?\d*|-C (?:opt-level|debuginfo|target-cpu|panic|codegen-units)=\w+))*\s*$`)
+
+// setsNames are commands of the shell that evaluate the index in the name of a variable.
 var setsNames = set("read getopts mapfile readarray declare typeset let")
 
 // judgeWords looks for secrets and for hidden commands in the words of a command.
@@ -269,7 +293,7 @@ func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 			continue
 		}
 		if name := programOf(commands.ProgramName(inner.Words[0].Text)); losesWork[name] || wrappers[name] != nil || name == "git" || interpreters[name] != nil || name == "xargs" || name == "find" {
-			trial := &judge{Judge: j.Judge, script: s}
+			trial := &judge{Judge: j.Judge, script: s, edited: j.edited}
 			if trial.step(in, inner); trial.why != "" {
 				j.refuse("a word of it may be a command: " + trial.why)
 			}
@@ -304,7 +328,7 @@ func (c *command) entry() {
 		return
 	}
 	c.unreadCode()
-	c.outputFlags()
+	c.flags([]string{c.name}, c.args)
 	c.targets()
 	c.mayWrap()
 }
@@ -320,7 +344,7 @@ func (c *command) mayWrap() {
 		if !losesWork[name] && name != "rm" && name != "mv" && name != "git" && name != "xargs" && name != "find" && interpreters[name] == nil && wrappers[name] == nil {
 			continue
 		}
-		trial := &judge{Judge: c.Judge, script: c.script}
+		trial := &judge{Judge: c.Judge, script: c.script, edited: c.edited}
 		if trial.step(c.script, shell.Step{Words: c.args[i:], Dirs: c.Dirs}); trial.why != "" {
 			c.refuse("may run the words after it: " + trial.why)
 			return

@@ -47,6 +47,7 @@ func (c *command) edits() {
 		for i := range rest {
 			if rest[i].Text == p.Text {
 				c.writes(withoutGlob(rest[i]), false)
+				c.judge.edited = append(c.judge.edited, c.resolve(rest[i])...)
 				break
 			}
 		}
@@ -82,10 +83,18 @@ func withoutGlob(t shell.Term) shell.Term {
 // awkActs matches an awk program that writes, runs or reads by itself.
 var awkActs = regexp.MustCompile(`system|getline|close\s*\(|\||@|print[^;}]*>|printf[^;}]*>|ENVIRON`)
 
+// scans judges awk. Its other flags dump variables, print the program to a file, debug, or load
+// programs and libraries.
 func (c *command) scans() {
-	for _, t := range c.args {
-		if !t.Known && t.Before() == "" || awkActs.MatchString(t.Text) || t.Text == "-i" || strings.HasPrefix(t.Text, "-f") || t.Text == "-l" || strings.HasPrefix(t.Text, "--") {
+	for i, t := range c.args {
+		flag := len(t.Text) > 1 && t.Text[0] == '-' && (i == 0 || c.args[i-1].Text != "-v" && c.args[i-1].Text != "-F")
+		switch {
+		case !t.Known && t.Before() == "", awkActs.MatchString(t.Text):
 			c.refuse("has a program that may write or run")
+			return
+		case !flag || t.Text[1] == 'F' || t.Text[1] == 'v' || t.Text == "--" || t.Text == "--version":
+		case strings.Trim(t.Text[1:], "bcnNOPrsSMt") != "":
+			c.refuse(t.Text + " is not a flag that nod knows")
 			return
 		}
 	}

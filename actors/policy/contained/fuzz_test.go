@@ -78,7 +78,7 @@ func FuzzRunLine(f *testing.F) {
 		if strings.ContainsRune(src, 0) || !utf8.ValidString(src) || strings.ContainsRune(src, '\r') {
 			return // nod refuses lines with control characters
 		}
-		line := contained.RunLine("s.c", src)
+		line := contained.RunLine(contained.Program{Path: "/opt/my programs/nod"}, "s.c", src)
 		for _, lang := range []syntax.LangVariant{syntax.LangBash, syntax.LangPOSIX, syntax.LangMirBSDKorn} {
 			file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(line), "")
 			require.NoError(t, err, line)
@@ -91,7 +91,7 @@ func FuzzRunLine(f *testing.F) {
 			return
 		}
 		for _, shell := range shells {
-			out, err := exec.Command(shell, "-c", strings.Replace(line, "nod exec --run s.c -- bash -c", "printf %s", 1)).CombinedOutput()
+			out, err := exec.Command(shell, "-c", strings.Replace(line, "'/opt/my programs/nod' exec --run s.c -- bash -c", "printf %s", 1)).CombinedOutput()
 			require.NoError(t, err, "%s: %s", shell, out)
 			require.Equal(t, src, string(out), shell)
 		}

@@ -137,6 +137,8 @@ func (c *command) keeps(texts []string, args []shell.Term) {
 		return slices.ContainsFunc(c.resolve(t), func(p string) bool { return throwaway(c.script, p) })
 	}):
 		c.refuse("mv moves files into build output, which may be deleted later")
+	case name == "mv" && len(args) > 2:
+		c.carries(args[1:len(args)-1], args[len(args)-1])
 	case name == "branch" && operands != 1 && operands != 2, name == "checkout -b" && (operands < 1 || operands > 2), name == "apply" && len(rest) == operands:
 		c.refuse(name + " with these words may lose work")
 	case name == "commit" && !slices.ContainsFunc(rest, func(w string) bool {

@@ -96,7 +96,9 @@ func (c *command) manages() {
 		}
 		if text == "exec" || text == "x" || text == "dlx" {
 			c.again(rest)
+			return
 		}
+		c.namedOutputs(rest)
 	case contains(reg.local, text):
 		c.runs(text, rest)
 	default:
@@ -104,6 +106,12 @@ func (c *command) manages() {
 	}
 }
 
+// globalFlags returns the words before the subcommand after which the words rest stand.
+func (c *command) globalFlags(rest []shell.Term) []shell.Term {
+	return slices.Clone(c.args[:max(0, len(c.args)-len(rest)-1)])
+}
+
+// subcommandOf returns the first operand, and the words after it.
 func subcommandOf(args []shell.Term) (shell.Term, []shell.Term) {
 	for i, t := range args {
 		switch prev := ""; {
@@ -141,7 +149,7 @@ func (c *command) runs(sub string, rest []shell.Term) {
 			return
 		}
 	}
-	inner.outputFlags()
+	inner.flags([]string{c.name, sub}, append(c.globalFlags(rest), rest...))
 	inner.targets()
 	inner.unreadCode()
 	if c.name == "go" || c.name == "bun" && sub == "run" {
@@ -184,7 +192,9 @@ var takesTargets = set("make gmake just task rake npm pnpm yarn bun gradle gradl
 
 // npx checks a command that fetches a package and runs it, unless the project has the package.
 func (c *command) npx() {
-	flags, operands := split(c.args, "-p", "--package")
+	_, operands := split(c.args, "-p", "--package")
+	before := slices.IndexFunc(c.args, func(t shell.Term) bool { return !strings.HasPrefix(t.Before(), "-") })
+	flags, _ := split(c.args[:max(before, 0)])
 	if hasFlag(flags, "cp", "--call", "--package", "--node-options") || len(operands) == 0 || !operands[0].Known {
 		c.refuse("runs a package that is not known")
 		return
@@ -194,7 +204,7 @@ func (c *command) npx() {
 			c.need(c.Words, "@network:"+h)
 		}
 	}
-	at := slices.IndexFunc(c.args, func(t shell.Term) bool { return t == operands[0] })
+	at := before
 	for _, t := range c.args[at:] {
 		c.farTarget(t.Text)
 	}
@@ -230,7 +240,7 @@ func (c *command) downloads() {
 	if c.name == "curl" && hasFlag(flags, "OJ", "--remote-name", "--remote-header-name") || c.name == "wget" && !hasFlag(flags, "qO", "--output-document", "--spider") {
 		c.refuse("writes a file whose name the server chooses")
 	}
-	c.outputFlags()
+	c.namedOutputs(c.args)
 	for _, t := range operands {
 		c.reaches(t)
 	}

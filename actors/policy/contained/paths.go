@@ -43,8 +43,7 @@ func (c *command) resolve(t shell.Term) []string {
 	if !t.Known || text == "" {
 		return nil
 	}
-	if t.Glob {
-		at := strings.IndexAny(text, "*?[")
+	if at := strings.IndexAny(text, "*?["); t.Glob && at >= 0 {
 		if text = text[:strings.LastIndexByte(text[:at], '/')+1]; text == "" {
 			text = "."
 		}
@@ -152,12 +151,7 @@ func (c *command) programPath(name shell.Term) {
 		c.refuse("is at a path that is not known")
 	}
 	for _, p := range all {
-		if inPrivate(c.script, p) {
-			c.refuse("is in /tmp, and nod has not read it")
-		}
-		if !c.readable(p) {
-			c.need(c.Words, "@read:"+p)
-		}
+		c.readsCode(p)
 	}
 }
 
@@ -209,8 +203,10 @@ func (c *command) redirect(r shell.Redirect) {
 	switch r.Kind {
 	case shell.Truncates:
 		c.writes(r.File, true)
+		c.stores(r.File)
 	case shell.Appends:
 		c.writes(r.File, false)
+		c.stores(r.File)
 	case shell.ReadsFile:
 		if w := c.secretIn(r.File); w != "" {
 			c.refuse("reads a secret or settings, " + w)

@@ -1,6 +1,7 @@
 package contained
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nodbus/nod/actors/policy/shell"
@@ -28,6 +29,9 @@ var codeFlags = set("-e -E -c -r --eval -eval --execute --expression --run eval 
 // readsProgram refuses a command that runs a program from its input, from /tmp or from the
 // line, such as make -f - and make --eval.
 func (c *command) readsProgram() {
+	if compilers[c.name] && slices.ContainsFunc(c.args, func(t shell.Term) bool { return t.Text == "-" || input(t.Text) }) {
+		c.refuse("compiles code from its input")
+	}
 	if !takesTargets[c.name] && !runsFiles[c.name] {
 		return
 	}

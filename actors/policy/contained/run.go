@@ -5,11 +5,21 @@ import "strings"
 // Words returns the words of the command that runs a line contained.
 func Words(line string) []string { return []string{"bash", "-c", line} }
 
-// RunLine returns the command line that makes nod exec run the decided line. The key names the
-// decision's record. In every shell that hosts use (Bash, Zsh, dash and fish) it is one
-// command, with the line as its last word.
-func RunLine(key, line string) string {
-	words := []string{"nod", "exec", "--run", key, "--"}
+// Program is the nod program that starts a contained command. Its paths are absolute.
+type Program struct {
+	Path string
+	Data string // the data directory; "" means the default one
+}
+
+// RunLine returns the command line that runs the decision with this key by program p. In every
+// shell that hosts use (Bash, Zsh, dash and fish), it is one command, nod exec, with the line as
+// its last word.
+func RunLine(p Program, key, line string) string {
+	words := []string{Quote(p.Path)}
+	if p.Data != "" {
+		words = append(words, "--data", Quote(p.Data))
+	}
+	words = append(words, "exec", "--run", key, "--")
 	w := Words(line)
 	return strings.Join(append(words, w[0], w[1], Quote(w[2])), " ")
 }

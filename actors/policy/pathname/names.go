@@ -10,14 +10,16 @@ import (
 // Names is an indexed list of path patterns. The first and last letters of a path's segments
 // usually show that no pattern matches, so most look-ups are fast.
 type Names struct {
-	exact  map[string]bool // patterns of one segment without a wildcard
-	wild   []string        // patterns of one segment with a wildcard
-	inner  []string        // the texts of the patterns *TEXT*; each begins with a dot
-	rows   [][]string      // patterns of several segments; the first segment of a pattern that begins with / is ""
-	first  map[string]bool // the first segments of the patterns in rows
-	roots  map[string]bool // the directories above the patterns that begin with /, such as / and /etc
-	starts [256]bool       // the first letters of the names in exact, first and wild
-	ends   [256]bool       // the last letters of the patterns in wild that do not end in *
+	exact  map[string]bool       // patterns of one segment without a wildcard
+	wild   []string              // patterns of one segment with a wildcard
+	inner  []string              // of the patterns *TEXT*, the texts; each begins with a dot
+	rows   [][]string            // patterns of several segments; if a pattern begins with /, its first segment is ""
+	first  map[string]bool       // the first segments of the patterns in rows
+	byHead map[string][][]string // the patterns in rows, by head; "*" has those whose head has a wildcard
+	top    [256]bool             // the first letters of the names at the root in rows, such as e for /etc
+	roots  map[string]bool       // the directories above each pattern that begins with /, such as / and /etc
+	starts [256]bool             // the first letters of the names in exact, first and wild
+	ends   [256]bool             // the last letters of the patterns in wild, except patterns that end in *
 
 	byEnd, byStart [256][]string // the patterns in wild: by last letter if they begin with *, else by first letter
 }
@@ -26,7 +28,7 @@ type Names struct {
 // anywhere in a path. A pattern with slashes matches consecutive segments, and a pattern that
 // begins with / matches from the root.
 func Compile(lists ...[]string) *Names {
-	n := &Names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}}
+	n := &Names{exact: map[string]bool{}, first: map[string]bool{}, roots: map[string]bool{}, byHead: map[string][][]string{}}
 	all := slices.Concat(lists...)
 	for _, p := range all { // /etc, /var and /tmp are below /private on macOS, so their patterns are added with this prefix too
 		if strings.HasPrefix(p, "/etc/") || strings.HasPrefix(p, "/var/") || strings.HasPrefix(p, "/tmp/") {
@@ -38,9 +40,17 @@ func Compile(lists ...[]string) *Names {
 		switch last := p[len(p)-1]; {
 		case len(segs) > 1:
 			n.rows = append(n.rows, segs)
+			h := head(segs)
+			if IsGlob(h) {
+				h = "*"
+			}
+			n.byHead[h] = append(n.byHead[h], segs)
 			if n.first[segs[0]] = true; segs[0] != "" {
 				n.starts[segs[0][0]] = true
 				break
+			}
+			if segs[1] != "" {
+				n.top[segs[1][0]] = true
 			}
 			for i := range segs {
 				n.roots[cmp.Or(strings.Join(segs[:i], "/"), "/")] = true
@@ -84,13 +94,29 @@ func (n *Names) Has(p string, dots bool) bool {
 		case !globbed && s != "" && (!begins || !n.first[s]):
 			continue
 		}
-		for _, row := range n.rows {
-			if n.rowMatches(row, segs[i:], i == 0, dots) {
-				return true
-			}
+		if slices.ContainsFunc(n.rowsFor(segs[i:]), func(row []string) bool { return n.rowMatches(row, segs[i:], i == 0, dots) }) {
+			return true
 		}
 	}
 	return false
+}
+
+// head returns the first segment of a pattern of several segments or, with a slash before it, the
+// name at the root.
+func head(segs []string) string {
+	if segs[0] == "" && len(segs) > 1 {
+		return "/" + segs[1]
+	}
+	return segs[0]
+}
+
+// rowsFor returns the patterns of several segments that may match the beginning of segs.
+func (n *Names) rowsFor(segs []string) [][]string {
+	h := head(segs)
+	if IsGlob(h) || len(n.byHead["*"]) > 0 {
+		return n.rows
+	}
+	return n.byHead[h]
 }
 
 func (n *Names) matchWild(s string) bool {
@@ -142,13 +168,8 @@ func (n *Names) beginsInner(p string) bool {
 
 // rooted reports whether the absolute path p may match a pattern that begins with /.
 func (n *Names) rooted(p string) bool {
-	return slices.ContainsFunc(n.rows, func(row []string) bool {
-		if row[0] != "" {
-			return false
-		}
-		at := strings.TrimLeft(p, "/")
-		return len(at) > 0 && (at[0]|0x20 == row[1][0] || at[0] == '.')
-	})
+	at := strings.TrimLeft(p, "/")
+	return len(at) > 0 && (n.top[at[0]|0x20] || at[0] == '.')
 }
 
 // globMayMatch reports whether the segment s, which contains wildcards, may mean a listed name.

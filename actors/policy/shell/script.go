@@ -34,7 +34,10 @@ type Term struct {
 	Known bool   // Text is the whole word: no part depends on a variable or a command
 	Glob  bool   // the shell may expand the word to file names
 	Tilde bool   // the word starts with an unquoted ~
-	open  string // the text before the first unknown part
+	// Splits is true if the shell splits an unknown part of the word at spaces, so that the word
+	// may be several words, or none.
+	Splits bool
+	open   string // the text before the first unknown part
 }
 
 // Before returns the text of the word before its first unknown part.
@@ -47,8 +50,9 @@ func (t Term) Before() string {
 
 // Assign is a variable that a Step sets.
 type Assign struct {
-	Name  string
-	Value Term
+	Name     string
+	Value    Term
+	Exported bool // export or a similar command passes the variable on to later commands
 }
 
 // A RedirectKind is the effect of a redirection on its file.
@@ -236,7 +240,9 @@ func (w *scriptWalker) declaration(c *syntax.DeclClause) {
 			w.term(a.Value)
 			w.script.refuse("declares a variable in a way that nod does not follow")
 		}
-		st.Assigns = append(st.Assigns, w.assign(a))
+		set := w.assign(a)
+		set.Exported = true
+		st.Assigns = append(st.Assigns, set)
 	}
 	w.script.add(st)
 }

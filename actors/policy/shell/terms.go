@@ -142,6 +142,9 @@ func (r *termReader) part(part syntax.WordPart, first bool) {
 		}
 	case *syntax.ParamExp:
 		r.param(p, false)
+	case *syntax.CmdSubst:
+		r.unknown()
+		r.out.Splits = true
 	default:
 		r.unknown()
 	}
@@ -203,6 +206,7 @@ func (r *termReader) param(p *syntax.ParamExp, quoted bool) {
 		}
 	}
 	r.unknown()
+	r.out.Splits = r.out.Splits || !quoted
 }
 
 // redirects reads redirections, except those between descriptors and those to /dev/null.

@@ -46,9 +46,14 @@ type Options struct {
 	// Otherwise it is the reason why calls cannot run contained. It has no effect if the host does not
 	// let a hook change a call.
 	Contain string
-	// DeferAfter is how long the hook waits for a decision; zero means without limit. After that time,
-	// the result depends on the call's Turn. In an Alone turn the hook tells the host to end its run
-	// and repeat the call later. In a Shared turn it denies the call, and the request stays pending.
+	// NodPath is the absolute path of the nod program that a call starts to run contained. If
+	// it is empty, no call runs contained. NodData is its data directory, or empty for the
+	// default one.
+	NodPath, NodData string
+	// DeferAfter is how long the hook waits for a decision; zero means without limit. After
+	// that time, in an Alone turn (see Turn), the hook tells the host to end its run and
+	// repeat the call later. In a Shared turn it denies the call instead, and the request
+	// stays pending.
 	DeferAfter time.Duration
 	// Waits records that this process waits for a request, so that nod can withdraw the request if the
 	// process dies. The hook calls Waits before it sends the request. It calls unregister, possibly

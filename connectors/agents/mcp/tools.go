@@ -31,7 +31,7 @@ const requestSchema = `{
 	"required": ["reason"],
 	"additionalProperties": false,
 	"properties": {
-		"permission": {"type": "string", "minLength": 1, "description": "@read:<absolute path>, @write:<absolute path> (reading as well) or @network; this or permissions is needed"},
+		"permission": {"type": "string", "minLength": 1, "description": "@read:<absolute path>, @write:<absolute path> (reading as well), @network, or @network:<host>:<port> for one host; this or permissions is needed"},
 		"permissions": {"type": "array", "minItems": 1, "items": {"type": "string", "minLength": 1}, "description": "several of these, in one question"},
 		"reason": {"type": "string", "minLength": 1, "description": "why, for the person who decides"},
 		"agent_id": {"type": "string", "minLength": 1, "description": "the session that is to hold it, if not this one"},
@@ -46,7 +46,7 @@ const grantSchema = `{
 	"additionalProperties": false,
 	"properties": {
 		"agentId": {"type": "string", "minLength": 1, "description": "the session that is to hold it"},
-		"permission": {"type": "string", "minLength": 1, "description": "one that this session holds: @read:<absolute path>, @write:<absolute path> or @network"},
+		"permission": {"type": "string", "minLength": 1, "description": "one that this session holds: @read:<absolute path>, @write:<absolute path>, @network or @network:<host>:<port>"},
 		"reason": {"type": "string", "minLength": 1, "description": "why"}
 	}
 }`

@@ -22,13 +22,13 @@ type hub struct {
 	tasks sync.WaitGroup // the connected clients, and the pusher
 
 	mu      sync.Mutex
-	pending map[string]*requestView // by request key
+	pending map[string]*pendingView // the pending requests, by request key
 	clients map[*client]bool
 	closed  bool
 }
 
 func newHub() *hub {
-	return &hub{pending: map[string]*requestView{}, clients: map[*client]bool{}}
+	return &hub{pending: map[string]*pendingView{}, clients: map[*client]bool{}}
 }
 
 // Show passes a version of a request to the inbox. The caller must pass the versions of a request in
@@ -39,16 +39,33 @@ func (s *Server) Show(p schemas.Prompt) {
 		s.hub.resolve(&p, s.clock.now())
 		return
 	}
-	s.hub.add(p.Key(), newRequestView(&p, s.clock.now()))
+	s.hub.add(&pendingView{prompt: p, sortKey: sortKeyOf(&p), clock: &s.clock})
 }
 
-func (b *hub) add(key string, q *requestView) {
+// pendingView is a pending request. Its view is made once a client needs it.
+type pendingView struct {
+	prompt  schemas.Prompt
+	sortKey string
+	clock   *clock
+	made    *requestView
+}
+
+// view returns the view of the request. The caller holds the hub's lock.
+func (q *pendingView) view() *requestView {
+	if q.made == nil {
+		q.made = newRequestView(&q.prompt, q.clock.now())
+	}
+	return q.made
+}
+
+func (b *hub) add(q *pendingView) {
+	key := q.prompt.Key()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pending[key] = q
 	for c := range b.clients {
-		if c.subscribedTo(q.SessionID) {
-			c.sendRequest(key, q, true)
+		if c.subscribedTo(q.prompt.SessionID) {
+			c.sendRequest(key, q.view(), true)
 		}
 	}
 }
@@ -112,7 +129,7 @@ func (b *hub) subscribe(c *client, to clientMessage, session string) {
 	keys = slices.DeleteFunc(keys, func(k string) bool { return c.sent[k] != "" })
 	c.reply(to, subscribeReply{Success: true, SessionID: session, Pending: len(keys)})
 	for _, k := range keys {
-		c.sendRequest(k, b.pending[k], false)
+		c.sendRequest(k, b.pending[k].view(), false)
 	}
 }
 
@@ -123,7 +140,7 @@ func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
 	defer b.mu.Unlock()
 	delete(c.sessions, session)
 	for key := range c.sent {
-		if q := b.pending[key]; !c.inbox && q != nil && q.SessionID == session {
+		if q := b.pending[key]; !c.inbox && q != nil && q.prompt.SessionID == session {
 			delete(c.sent, key)
 		}
 	}
@@ -135,7 +152,7 @@ func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
 func (b *hub) sortedKeys(session string) []string {
 	var keys []string
 	for k, q := range b.pending {
-		if session == "" || q.SessionID == session {
+		if session == "" || q.prompt.SessionID == session {
 			keys = append(keys, k)
 		}
 	}
@@ -151,15 +168,16 @@ func (b *hub) list(session, after string, limit int, now time.Time) listReply {
 	page := listReply{Permissions: []requestView{}, ServerTime: now}
 	size, last := 0, ""
 	for _, k := range b.sortedKeys(session) {
-		q := *b.pending[k]
-		if q.sortKey <= after {
+		pending := b.pending[k]
+		if pending.sortKey <= after {
 			continue
 		}
 		if len(page.Permissions) == limit || size > pageBytes {
 			page.Next = last
 			break
 		}
-		q.ServerTime, last = now, q.sortKey
+		q := *pending.view()
+		q.ServerTime, last = now, pending.sortKey
 		size += len(q.ActionDetails)
 		page.Permissions = append(page.Permissions, q)
 	}

@@ -93,8 +93,7 @@ type requestView struct {
 	// only in ids, deadlines and numbers of calls.
 	Same string `json:"same"`
 
-	sortKey string // orders requests by creation time, then by key
-	version string // changes when the page must show something different
+	version string // a text that changes when something changes that the page shows
 }
 
 // option is one possible answer. Label describes its effect, in nod's words. Called is the agent's
@@ -167,7 +166,6 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 		Kind: r.Kind, ToolName: r.ToolName, Agent: p.Agent, Risk: p.Risk, Digest: p.Digest, Deadline: p.Deadline,
 		Summary: people.Summary(p, summaryWidth), Remember: []string{}, Takes: []string{}, CodeWord: p.HasCondition(schemas.ConditionCodeWord),
 		Waiters: p.Waiters, Waiting: p.Waiting, Times: people.Times(p),
-		sortKey: fmt.Sprintf("%020d.%s", r.CreatedAt.UnixNano(), p.Key()),
 	}
 	parts := people.Parts(p, now)
 	q.Parts, q.Exact = partsIn(parts), partsIn(people.Exact(p))
@@ -182,8 +180,13 @@ func newRequestView(p *schemas.Prompt, now time.Time) *requestView {
 	return q
 }
 
-// ownParts are the labels of parts that may differ between identical requests. nod writes the text of
-// all these parts.
+// sortKeyOf orders requests by creation time, then by key.
+func sortKeyOf(p *schemas.Prompt) string {
+	return fmt.Sprintf("%020d.%s", p.Request.CreatedAt.UnixNano(), p.Key())
+}
+
+// ownParts are the labels of those parts, all written by nod, that may differ between
+// identical requests.
 var ownParts = []string{"Request", "Session", "Calls", "Expires"}
 
 // same returns a hash of the agent, the options, the parts except ownParts, and the action details

@@ -53,13 +53,22 @@ type onPage struct {
 // Even in the smallest window, a user can give a lasting answer only while the page shows the rule,
 // its project and its end beside the button.
 func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
-	t.Parallel() // the test mostly waits for buttons
-	r, nod := startStandIn(t)
-	p := r.visits("ann", 360, 640)
-	peopletest.NothingLastsUnseen(t, 3, peopletest.Lasts{Rules: true, Agents: true}, func(n int) peopletest.Person {
+	t.Parallel() // this test mostly waits until buttons are active
+	var screens []func(n int) peopletest.Person
+	for range 4 {
+		r, nod := startStandIn(t)
+		screens = append(screens, r.visits("ann", 360, 640).asksUnseen(nod))
+	}
+	peopletest.NothingLastsUnseen(t, 3, peopletest.Lasts{Rules: true, Agents: true}, screens...)
+}
+
+// asksUnseen returns a function that ends the page's last question, shows the next one and
+// reads it.
+func (p *page) asksUnseen(nod *standIn) func(n int) peopletest.Person {
+	return func(n int) peopletest.Person {
 		prompt := peopletest.UnseenPrompt(n)
 		p.does(script("document.querySelector('dialog .close')?.click()"))
-		if n > 0 { // the previous question must end first
+		if n > 0 {
 			nod.withdraws(schemas.Key(prompt.SessionID, peopletest.UnseenPrompt(n-1).PendingID))
 		}
 		nod.shows(prompt)
@@ -67,7 +76,7 @@ func TestAStandingAnswerNeedsItsRuleShown(t *testing.T) {
 		w := &onPage{p, nod, prompt}
 		w.rests()
 		return w
-	})
+	}
 }
 
 // readsAll opens a request and scrolls from its beginning to its end.
