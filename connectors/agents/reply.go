@@ -101,7 +101,6 @@ func Access(tags []string) string {
 // withDecider returns the outcome, the name of the rule or person that decided, and the decision's
 // message. If a rule decided with a message, it returns only the message, because the message names
 // the rule.
-// names the rule.
 func withDecider(outcome string, d *schemas.Decision) string {
 	if d.By.Kind == schemas.ByPolicy && d.Message != "" {
 		return d.Message + "."

@@ -186,8 +186,8 @@ func quoted(message string) string {
 
 func join(items []string) string { return strings.Join(lines(items...), " · ") }
 
-// clock formats the time of day of at, in its own time zone. If other is on another day, it adds the
-// date.
+// clock formats the time at as a time of day in its own time zone. If at and other are on different
+// days, it adds the date.
 func clock(at, other time.Time) string {
 	if other.IsZero() || sameDay(at, other) {
 		return at.Format("15:04 MST")

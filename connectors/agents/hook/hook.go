@@ -126,7 +126,6 @@ var (
 // deadline (see Options.HostTimeout), it denies the call and detaches its request. A call that asks
 // its user a question is not denied in these two cases: Run leaves the question to the host and
 // withdraws the request.
-// question to the host, and withdraws the request.
 func Run(ctx context.Context, host Host, stdin io.Reader, stdout io.Writer, connect Connect, o Options) (exit int) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.deadline(), errDeadline)
 	defer cancel()

@@ -40,7 +40,6 @@ type claudeLine struct {
 // call. Otherwise it ignores "defer" and continues as if it had no hook. A run is unattended if its
 // prompt came from the SDK. Environment variables cannot show this, because a nested run inherits
 // them.
-// because a nested run inherits them.
 func claudeTurn(in claudeInput) Turn {
 	lines, err := claudeLines(in.Transcript)
 	if err != nil {
