@@ -16,6 +16,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
+	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 )
@@ -67,11 +68,11 @@ func (c *hookCmd) Run(e *env) error {
 		waits = nil
 	}
 	project := os.Getenv("CLAUDE_PROJECT_DIR")
-	contain, nodPath := containable(project)
+	possible, nodPath := containable(project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
 		Host: hostname, User: name, Project: project, Waits: waits, Stderr: e.stderr,
-		Contain: contain, NodPath: nodPath, NodData: namedData(dir),
+		Contain: possible, NodPath: nodPath, NodData: namedData(dir),
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
@@ -90,7 +91,7 @@ func (c *hookCmd) Run(e *env) error {
 
 // containable returns the hook.Options.Contain for a project, and the nod program that starts its
 // contained calls.
-func containable(project string) (contain, nodPath string) {
+func containable(project string) (possible, nodPath string) {
 	switch {
 	case runtime.GOOS != "linux":
 		return "this system cannot run it contained", ""
@@ -103,7 +104,20 @@ func containable(project string) (contain, nodPath string) {
 	if err != nil {
 		return err.Error() + ", so it cannot run contained", ""
 	}
+	if level, why := knownSupport(); level != contain.Namespaces {
+		return fmt.Sprintf("this machine cannot run it contained (%v): nod doctor", why), ""
+	}
 	return schemas.ContainPossible, nodPath
+}
+
+// knownSupport returns how this machine can contain commands. A hook cannot try this for every
+// call, so the result is kept.
+func knownSupport() (contain.Level, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return contain.Support()
+	}
+	return contain.KnownSupport(filepath.Join(cache, "nod"))
 }
 
 // namedData returns the data directory, or "" if it is the default one. A host's shell may lack
