@@ -16,6 +16,7 @@ import (
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/cmd/nod/internal/hookwait"
 	"github.com/nodbus/nod/cmd/nod/internal/installs"
+	"github.com/nodbus/nod/connectors/agents/contain"
 	"github.com/nodbus/nod/connectors/agents/hook"
 	"github.com/nodbus/nod/schemas"
 )
@@ -71,7 +72,7 @@ func (c *hookCmd) Run(e *env) error {
 	possible, nodPath := containable(project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: project, Waits: waits, Unsettled: notes, Stderr: e.stderr,
+		Host: hostname, User: name, Project: project, Waits: waits, Stderr: e.stderr,
 		Contain: possible, NodPath: nodPath, NodData: namedData(dir),
 	})
 	if dirErr == nil {
@@ -116,7 +117,20 @@ func containable(project string) (possible, nodPath string) {
 	if err != nil {
 		return err.Error() + ", so it cannot run contained", ""
 	}
+	if level, why := knownSupport(); level != contain.Namespaces {
+		return fmt.Sprintf("this machine cannot run it contained (%v): nod doctor", why), ""
+	}
 	return schemas.ContainPossible, nodPath
+}
+
+// knownSupport returns how this machine can contain commands. A hook cannot try this for every
+// call, so the result is kept.
+func knownSupport() (contain.Level, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return contain.Support()
+	}
+	return contain.KnownSupport(filepath.Join(cache, "nod"))
 }
 
 // namedData returns the data directory, or "" if it is the default one. A host's shell may lack
