@@ -72,7 +72,7 @@ func (c *hookCmd) Run(e *env) error {
 	possible, nodPath := containable(project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: project, Waits: waits, Stderr: e.stderr,
+		Host: hostname, User: name, Project: project, Waits: waits, Unsettled: notes, Stderr: e.stderr,
 		Contain: possible, NodPath: nodPath, NodData: namedData(dir),
 	})
 	if dirErr == nil {
