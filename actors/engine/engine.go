@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -142,6 +143,7 @@ type intake struct {
 	*base
 	holdings *holdings
 	life     *recordLife
+	exposure policy.Exposure
 }
 
 // withdrawals withdraws requests for their agents, and replies to agents that await a
@@ -179,7 +181,7 @@ func newEngine(o Options) *Engine {
 	f := &effects{base: b, holdings: h, life: l}
 	return &Engine{
 		base: b, holdings: h, life: l, effects: f,
-		intake:      &intake{b, h, l},
+		intake:      &intake{base: b, holdings: h, life: l},
 		withdrawals: &withdrawals{b, h, l},
 		connectors:  &connectors{base: b, holdings: h, life: l, effects: f},
 		admin:       &admin{b, h, f},

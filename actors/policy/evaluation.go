@@ -20,6 +20,9 @@ type evaluation struct {
 	verdict  Verdict
 	facts    *shell.Facts // facts about a shell command; nil until they are collected
 	line     *shell.Line
+
+	showsLines bool                   // a search shows lines of files, not only their names
+	leavesOut  func(file string) bool // reports whether the filters of a search leave out a file
 }
 
 // ruleSubject holds the parts of a call that rules are compared with, besides the tool: the

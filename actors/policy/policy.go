@@ -53,6 +53,9 @@ type Call struct {
 	// Tops are the directories of the project in which git uses the project's own repository:
 	// the top of the project and of its work trees. If nil, they are judged by their names.
 	Tops []string
+	// Exposed are files with secrets in the project that a search of their directory would show,
+	// as Exposure finds them. nil means that none is known.
+	Exposed []string
 }
 
 // CallOf returns the call that an agent's request is about.
@@ -71,6 +74,9 @@ func CallOf(agent string, r *schemas.Request) Call {
 func (c *Call) location() pathname.Location {
 	loc := pathname.Locate(c.Cwd, c.Project, c.Home)
 	loc.SetTops(c.Tops)
+	for _, file := range c.Exposed {
+		loc.Exposed = append(loc.Exposed, pathname.Clean(file))
+	}
 	return loc
 }
 

@@ -15,6 +15,7 @@ type Location struct {
 	Project       string   // the project's root, as Clean returns it; "" if unknown
 	Main          string   // if Project is a work tree that belongs to another directory, that directory; otherwise Project
 	Tops          []string // the tops of the project and of its work trees, as Clean returns them; nil if unknown
+	Exposed       []string // files with secrets in the project that a search of their directory would show, as Clean returns them
 	Home          string   // the home directory, as Clean returns it; "" if unknown
 	Lost          bool     // the command may run in any directory
 	NamesOnly     bool     // the command prints only names, so hidden files outside the project do not count as secrets
@@ -46,6 +47,27 @@ func (loc *Location) SetTops(dirs []string) {
 	for i, d := range dirs {
 		loc.Tops[i] = Clean(d)
 	}
+}
+
+// ExposedBelow returns the first of the exposed files that is one of these paths or lies below
+// one, or below the current directory if there are no paths. It returns "" if there is none. It
+// leaves out files for which skips returns true.
+func (loc *Location) ExposedBelow(paths []string, skips func(file string) bool) string {
+	if len(loc.Exposed) == 0 {
+		return ""
+	}
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	for _, file := range loc.Exposed {
+		below := slices.ContainsFunc(paths, func(p string) bool {
+			return slices.ContainsFunc(loc.Resolve(p), func(dir string) bool { return Within(file, dir) })
+		})
+		if below && !skips(file) {
+			return file
+		}
+	}
+	return ""
 }
 
 // worktreeDirs are the directories in which tools create further work trees of a project:
