@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/nodbus/nod/schemas"
 )
 
 // beforeTool is the hook event of Gemini CLI that nod answers. nod installs no hook for BeforeAgent:
@@ -33,8 +35,19 @@ func Gemini() Host {
 
 type gemini struct{}
 
+// geminiTools are Gemini CLI's own tools that rules cover. Older versions give a tool of an MCP
+// server the name that the server gave it, such as Bash or shell; it must not count as the tool
+// that another host has by this name.
+var geminiTools = map[string]bool{
+	"run_shell_command": true, "read_file": true, "read_many_files": true, "list_directory": true, "glob": true, "grep_search": true,
+	"search_file_content": true, "write_file": true, "replace": true, "web_fetch": true, "google_web_search": true, "ask_user": true, "exit_plan_mode": true,
+}
+
 func (gemini) Read(input []byte) (Call, error) {
 	call, err := readProgram(Gemini(), input, []string{"ask_user", "exit_plan_mode"})
+	if err == nil && !call.Signal && !geminiTools[call.ToolName] {
+		call.Action = schemas.ActionMCPTool
+	}
 	if err == nil && !call.Signal {
 		call.Stopped = geminiStopped(call.Transcript)
 	}
