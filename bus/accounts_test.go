@@ -19,6 +19,7 @@ import (
 // own account: it fetches prompts, asks for more time, asks for a later redelivery, and
 // acknowledges. This holds for both forms of acknowledgement subjects that nats-server has.
 func TestWorkerTakesItsPromptsThroughTheImport(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	newAcks := func(config string) string { return config + "feature_flags { js_ack_fc_v2: true }\n" }
 	for form, l := range map[string]layout{"$JS.ACK.permission_prompts.tg.": asShipped, "$JS.ACK._.": newAcks} {
 		t.Run(form, func(t *testing.T) {
@@ -141,6 +142,7 @@ func TestObserverReadsTheLogAndWritesNothing(t *testing.T) {
 
 // Workers can use the imports on every server of a cluster.
 func TestAccountsInACluster(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	keyDir := t.TempDir()
 	keys, users := keysOf(t, keyDir, everybody()...)
 	var servers []*bus.Server

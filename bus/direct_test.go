@@ -24,6 +24,7 @@ var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_p
 // answers reads, even if the bucket had one replica before, and even for clients that opened
 // the store while the bucket had one.
 func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	servers := joins(t, nil, "n1", "n2", "n3")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -108,6 +109,7 @@ func joins(t *testing.T, others []*bus.Server, names ...string) []*bus.Server {
 // An engine that starts before all servers of its cluster are up waits for them. It does not
 // end because its stores find no place for their replicas.
 func TestOpeningAStoreWaitsForServers(t *testing.T) {
+	t.Parallel() // this test mostly waits for servers
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	servers, log := joins(t, nil, "n1", "n2"), &syncBuffer{}
