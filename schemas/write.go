@@ -87,8 +87,8 @@ func (w *writer) encode(v reflect.Value) ([]byte, bool) {
 	return w.append(make([]byte, 0, firstBuffer), v)
 }
 
-// firstBuffer is the length of most messages, in bytes.
-const firstBuffer = 1024
+// firstBuffer is the length, in bytes, that most messages do not exceed.
+const firstBuffer = 512
 
 func (w *writer) append(to []byte, v reflect.Value) ([]byte, bool) {
 	switch w.kind {
