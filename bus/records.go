@@ -71,7 +71,7 @@ func decodeEntry(key string, val storedValue) (Entry, error) {
 // Update writes a change that does not end the request. ErrMoved means that another write
 // came first.
 func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
+	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
@@ -84,7 +84,7 @@ func (r *Records) Update(ctx context.Context, e Entry) (uint64, error) {
 // may not be stored; Decide may then be repeated, because the decision's id shows which
 // write was stored.
 func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
+	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}
@@ -100,7 +100,7 @@ func (r *Records) Decide(ctx context.Context, e Entry) (uint64, error) {
 // Amend writes an addition to a decided record, and sets its remaining retention to kept.
 // It does not change the timer, which may by now belong to an identical call.
 func (r *Records) Amend(ctx context.Context, e Entry, kept time.Duration) (uint64, error) {
-	data, err := schemas.Encode(e.Record)
+	data, err := schemas.Encode(&e.Record)
 	if err != nil {
 		return 0, fmt.Errorf("encode the record %s: %w", e.Key, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -17,6 +18,7 @@ type writer struct {
 	kind   planKind
 	fields []writerField // of a struct
 	item   *writer       // of a list, or of a pointer's target
+	length atomic.Int64  // of the last encoded value
 }
 
 // writerField is a field of a struct.
@@ -84,11 +86,17 @@ func (w *writer) encode(v reflect.Value) ([]byte, bool) {
 		addressable.Set(v)
 		v = addressable
 	}
-	return w.append(make([]byte, 0, firstBuffer), v)
+	last := int(w.length.Load())
+	data, ok := w.append(make([]byte, 0, last+last/8+minBuffer), v) // values of one type are mostly of similar length
+	w.length.Store(int64(min(len(data), maxBuffer)))
+	return data, ok
 }
 
-// firstBuffer is the length, in bytes, that most messages do not exceed.
-const firstBuffer = 512
+// The first buffer of a value has at least minBuffer and about maxBuffer bytes at most.
+const (
+	minBuffer = 64
+	maxBuffer = 4 << 10
+)
 
 func (w *writer) append(to []byte, v reflect.Value) ([]byte, bool) {
 	switch w.kind {
