@@ -99,7 +99,7 @@ func TestDecodeSizes(t *testing.T) {
 }
 
 // A request at its limits must fit into the record, the prompt and the page that contain it;
-// otherwise it could be stored and never decided.
+// otherwise it could be stored and never be decided.
 func TestARequestAtItsLimitsFitsEveryMessage(t *testing.T) {
 	const around = len(`{"a":}`)
 	deep := strings.Repeat("[", MaxDepth-2) + strings.Repeat("]", MaxDepth-2)
@@ -169,10 +169,10 @@ func TestValidIDMatchesTheSchemas(t *testing.T) {
 	}
 }
 
-// Schemas are compiled when they are first used, and some share parts. Decode must still be
+// Several schemas share definitions and are compiled at their first use. Decode must still be
 // safe for concurrent use.
 func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
-	all := loadNouns() // a set of messages whose schemas are not compiled yet
+	all := loadNouns() // new nouns, whose schemas are not compiled yet
 	var wg sync.WaitGroup
 	for file, data := range goldens(t) {
 		for range 4 {
@@ -183,8 +183,8 @@ func TestDecodeFromManyGoroutinesAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// A message that Decode accepts is accepted again after Encode, as the same message, and
-// a request keeps its digest.
+// A message that Decode accepts stays the same after Encode and another Decode, and a request
+// keeps its digest.
 func FuzzDecode(f *testing.F) {
 	kinds := Messages()
 	for file, data := range goldens(f) {

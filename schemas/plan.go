@@ -3,13 +3,11 @@ package schemas
 import (
 	"encoding"
 	"encoding/json"
-	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // A plan decodes the usual form of a value in one pass: it checks syntax and schema while it
@@ -29,7 +27,7 @@ type plan struct {
 	minLength          int // of a text in characters, of a list in items
 	maxLength          int // 0 means no limit
 	texts              []string
-	pattern            jsonschema.Regexp
+	pattern            func(string) bool
 	minimum            int64
 	maximum            int64
 	hasMinimum, hasMax bool
@@ -66,7 +64,7 @@ var (
 
 // newPlan returns the plan for a type, with the checks of a schema unless it is nil. It returns
 // nil if the type or the schema has a part that plans do not know.
-func newPlan(t reflect.Type, s *jsonschema.Schema) *plan {
+func newPlan(t reflect.Type, s *schema) *plan {
 	p := &plan{typ: t, checked: s != nil}
 	if s != nil {
 		var ok bool
@@ -85,7 +83,7 @@ func newPlan(t reflect.Type, s *jsonschema.Schema) *plan {
 	case planList, planPointer:
 		item := s
 		if p.kind == planList && s != nil {
-			if item = s.Items2020; item == nil {
+			if item = s.Items; item == nil {
 				return nil
 			}
 		}
@@ -133,7 +131,7 @@ func (p *plan) setKind(t reflect.Type) bool {
 	return true
 }
 
-func (p *plan) addFields(t reflect.Type, s *jsonschema.Schema) bool {
+func (p *plan) addFields(t reflect.Type, s *schema) bool {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -143,13 +141,13 @@ func (p *plan) addFields(t reflect.Type, s *jsonschema.Schema) bool {
 		if f.Anonymous || !f.IsExported() || name == "" || strings.Contains(f.Tag.Get("json"), ",string") {
 			return false
 		}
-		var schema *jsonschema.Schema
+		var part *schema
 		if s != nil {
-			if schema = s.Properties[name]; schema == nil {
+			if part = s.Properties[name]; part == nil {
 				return false
 			}
 		}
-		field := newPlan(f.Type, schema)
+		field := newPlan(f.Type, part)
 		if field == nil {
 			return false
 		}
@@ -186,62 +184,33 @@ func (p *plan) field(name string, next int) int {
 	return -1
 }
 
-// knownKeywords are the fields of jsonschema.Schema that limit turns into checks, or that only
-// annotate.
-var knownKeywords = map[string]bool{
-	"DraftVersion": true, "Location": true, "Ref": true, "Types": true, "Const": true, "Enum": true, "Format": true, "Pattern": true,
-	"MinLength": true, "MaxLength": true, "MinItems": true, "MaxItems": true, "Minimum": true, "Maximum": true,
-	"Required": true, "Properties": true, "Items2020": true, "If": true, "Then": true, "Title": true, "Description": true,
-}
-
-// limit copies the limits of a schema, and returns the schema without its references. ok is
-// false if the schema has a keyword that plans do not know.
-func (p *plan) limit(s *jsonschema.Schema) (_ *jsonschema.Schema, ok bool) {
-	for s.Ref != nil {
-		s = s.Ref
-	}
-	v := reflect.ValueOf(s).Elem()
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.IsExported() && !knownKeywords[f.Name] && !v.Field(i).IsZero() && !(v.Field(i).Kind() == reflect.Int && v.Field(i).Int() == -1) {
-			return nil, false
-		}
-	}
+// limit copies the limits of a schema. It returns the schema that the value must match besides,
+// which is that of the object if the value is an object or null. ok is false if the schema has
+// a keyword that plans do not know. References are resolved already: see compiler.
+func (p *plan) limit(s *schema) (_ *schema, ok bool) {
 	if s.Then != nil { // the schema of an object or null
-		if s.Types == nil || !sameTypes(s.Types, "object", "null") || s.If == nil || !sameTypes(s.If.Types, "object") || s.Else != nil {
+		if !s.Type.are("null", "object") || s.If == nil || !s.If.Type.are("object") {
 			return nil, false
 		}
 		p.null = true
 		return p.limit(s.Then)
 	}
-	if s.If != nil || s.Else != nil {
+	if s.If != nil || s.MinProperties != 0 || s.AdditionalProperties != nil && s.AdditionalProperties.schema != nil {
 		return nil, false
 	}
-	if s.Types != nil && sameTypes(s.Types, "array", "null") {
-		p.null = true
-	}
-	if s.Const != nil {
-		text, isText := (*s.Const).(string)
-		p.texts, ok = []string{text}, isText
-		if !ok {
+	p.null = p.null || s.Type.are("null", "array")
+	for _, value := range s.Enum {
+		if !p.addText(value) {
 			return nil, false
 		}
 	}
-	if s.Enum != nil {
-		for _, value := range s.Enum.Values {
-			text, isText := value.(string)
-			if !isText {
-				return nil, false
-			}
-			p.texts = append(p.texts, text)
-		}
+	if s.Const != nil && !p.addText(s.Const) {
+		return nil, false
 	}
-	p.pattern = s.Pattern
-	for _, n := range []*int{s.MinLength, s.MinItems} {
-		if n != nil {
-			p.minLength = *n
-		}
+	if s.Pattern != nil {
+		p.pattern = s.Pattern.matches
 	}
+	p.minLength = max(s.MinLength, s.MinItems)
 	for _, n := range []*int{s.MaxLength, s.MaxItems} {
 		if n != nil {
 			if p.maxLength = *n; *n == 0 {
@@ -249,60 +218,47 @@ func (p *plan) limit(s *jsonschema.Schema) (_ *jsonschema.Schema, ok bool) {
 			}
 		}
 	}
-	p.minimum, p.hasMinimum, ok = bound(s.Minimum)
+	p.minimum, p.hasMinimum = bound(s.Minimum)
+	p.maximum, p.hasMax = bound(s.Maximum)
+	return s, true
+}
+
+// addText adds a value to the texts that are accepted, if it is a text.
+func (p *plan) addText(value any) bool {
+	text, ok := value.(string)
 	if ok {
-		p.maximum, p.hasMax, ok = bound(s.Maximum)
+		p.texts = append(p.texts, text)
 	}
-	return s, ok
+	return ok
 }
 
-func bound(r *big.Rat) (n int64, set, ok bool) {
-	if r == nil {
-		return 0, false, true
+func bound(n *int64) (_ int64, set bool) {
+	if n == nil {
+		return 0, false
 	}
-	if !r.IsInt() || !r.Num().IsInt64() {
-		return 0, false, false
-	}
-	return r.Num().Int64(), true, true
+	return *n, true
 }
 
-func sameTypes(t *jsonschema.Types, names ...string) bool {
-	if t == nil {
-		return false
-	}
-	got := t.ToStrings()
-	if len(got) != len(names) {
-		return false
-	}
-	for _, name := range names {
-		found := false
-		for _, g := range got {
-			found = found || g == name
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
-}
+// are reports whether t consists of these types, in the order in which types sort them.
+func (t types) are(names ...string) bool { return slices.Equal(t, names) }
 
 // matches reports whether the schema's type is the one that the plan's kind checks.
-func (p *plan) matches(s *jsonschema.Schema) bool {
+func (p *plan) matches(s *schema) bool {
 	switch p.kind {
 	case planText:
-		return s.Format == nil && (sameTypes(s.Types, "string") || s.Types == nil && p.texts != nil)
+		return s.Format == "" && (s.Type.are("string") || s.Type == nil && p.texts != nil)
 	case planTime:
-		return sameTypes(s.Types, "string") && s.Format != nil && s.Format.Name == "date-time" && s.Pattern == nil && p.texts == nil && p.maxLength == 0
+		return s.Type.are("string") && s.Format == dateTime && s.Pattern == nil && p.texts == nil && p.maxLength == 0
 	case planBool:
-		return sameTypes(s.Types, "boolean")
+		return s.Type.are("boolean")
 	case planInt, planUint:
-		return sameTypes(s.Types, "integer") && p.texts == nil
+		return s.Type.are("integer") && p.texts == nil
 	case planRaw:
-		return sameTypes(s.Types, "object") && len(s.Properties) == 0 && len(s.Required) == 0 && !p.null
+		return s.Type.are("object") && len(s.Properties) == 0 && len(s.Required) == 0 && !p.null
 	case planStruct:
-		return sameTypes(s.Types, "object")
+		return s.Type.are("object")
 	case planList:
-		return sameTypes(s.Types, "array") || sameTypes(s.Types, "array", "null")
+		return s.Type.are("array") || s.Type.are("null", "array")
 	case planPointer:
 		return true // the target's plan has the schema
 	}
@@ -388,7 +344,7 @@ func (d *planDecoder) setText(p *plan, v reflect.Value) bool {
 	if p.maxLength > 0 && len(text) > p.maxLength && utf8.RuneCountInString(text) > p.maxLength {
 		return false
 	}
-	if p.pattern != nil && !p.pattern.MatchString(text) {
+	if p.pattern != nil && !p.pattern(text) {
 		return false
 	}
 	v.SetString(text)

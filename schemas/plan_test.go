@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every message has plans that decode its golden file, except the messages with settings: the
-// settings of channels have no struct here.
+// Every message has plans that decode its golden file, except messages with settings: this
+// package has no struct for the settings of channels.
 func TestPlansDecodeEveryMessage(t *testing.T) {
 	for _, m := range Messages() {
 		if m.Type == TypeSettingsState {
@@ -39,10 +39,9 @@ func TestPlansDecodeEveryMessage(t *testing.T) {
 	assert.Equal(t, notPlanned, missed, "golden files that need the full check")
 }
 
-// notPlanned are the golden files that contain settings.
 var notPlanned = map[string]bool{"settings.json": true, "settings_state.json": true}
 
-// agree fails unless the full check accepts what a plan accepts, with the same result.
+// agree requires that the full check accepts what a plan accepts, with the same result.
 func agree(t testing.TB, data []byte, message reflect.Type) {
 	t.Helper()
 	n := nouns()[message]
@@ -58,8 +57,8 @@ func agree(t testing.TB, data []byte, message reflect.Type) {
 	}
 }
 
-// The plans agree with the full check about golden files, invalid examples, and both with parts
-// removed, repeated, exchanged or replaced by others.
+// Plans and the full check agree about golden files, invalid examples, and random changes of
+// both: parts removed, repeated, exchanged or replaced.
 func TestPlansAgreeWithTheFullCheckAboutChangedMessages(t *testing.T) {
 	invalid, err := filepath.Glob("v1/golden/invalid/*.json")
 	require.NoError(t, err)
@@ -81,10 +80,9 @@ func TestPlansAgreeWithTheFullCheckAboutChangedMessages(t *testing.T) {
 	}
 }
 
-// change returns data with one to three changes.
 func change(random *rand.Rand, data []byte, parts []string) []byte {
 	data = slices.Clone(data)
-	tokens := func() (from, to int) { // a member, an item or a piece
+	tokens := func() (from, to int) { // returns a member, an item or a piece of the data
 		from = random.IntN(len(data))
 		return from, min(len(data), from+random.IntN(24))
 	}
@@ -100,7 +98,7 @@ func change(random *rand.Rand, data []byte, parts []string) []byte {
 			data = slices.Insert(data, from, []byte(parts[random.IntN(len(parts))])...)
 		case 2:
 			data = slices.Replace(data, from, to, []byte(parts[random.IntN(len(parts))])...)
-		default: // a value in place of another
+		default: // puts another value in place of a value
 			starts := valueStarts(data)
 			if len(starts) == 0 {
 				continue

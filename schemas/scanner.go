@@ -2,16 +2,15 @@ package schemas
 
 import "bytes"
 
-// scanner reads JSON of unknown validity in one pass. Its methods return false at a fault of the
-// syntax, and also at a part that is rare or that readers could take differently: such input
-// needs a full check.
+// scanner reads JSON in one pass. Its methods return false at a syntax error, and at rare parts
+// or parts that JSON readers interpret differently: such input needs the full check.
 type scanner struct {
 	data []byte
 	at   int
-	// strict refuses what parse refuses: names that occur twice, halves of surrogate pairs, and
-	// numbers that RFC 8785 might change.
+	// strict refuses the input that parse refuses: names that occur twice, halves of surrogate
+	// pairs, and numbers that RFC 8785 might change.
 	strict bool
-	// compact refuses blanks between the parts.
+	// compact refuses blanks between the parts of the input.
 	compact  bool
 	maxDepth int
 }
@@ -54,13 +53,13 @@ func (s *scanner) literal(word string) bool {
 	return false
 }
 
-// plainText returns what is between the quotation marks of a text without escapes.
+// plainText returns the content of a string without escapes.
 func (s *scanner) plainText() ([]byte, bool) {
 	inside, plain, ok := s.text()
 	return inside, plain && ok
 }
 
-// text returns what is between the quotation marks of a text. plain is false if it has escapes.
+// text returns the content of a string, undecoded. plain is false if the string has escapes.
 func (s *scanner) text() (inside []byte, plain, ok bool) {
 	if !s.next('"') {
 		return nil, false, false
@@ -129,7 +128,7 @@ func (s *scanner) integer() (n int64, ok bool) {
 	return n, true
 }
 
-// skip skips any value. depth is the number of objects and lists around it.
+// skip skips any value. depth is the number of enclosing objects and lists.
 func (s *scanner) skip(depth int) bool {
 	switch s.peek() {
 	case '{':
@@ -180,7 +179,6 @@ func (s *scanner) number() bool {
 	return fault == nil
 }
 
-// digits skips digits and returns their number.
 func (s *scanner) digits() int {
 	from := s.at
 	for s.at < len(s.data) && '0' <= s.data[s.at] && s.data[s.at] <= '9' {
@@ -189,8 +187,7 @@ func (s *scanner) digits() int {
 	return s.at - from
 }
 
-// maxMembers is the largest number of members of an object whose names are compared with each
-// other.
+// maxMembers bounds the members of an object whose names are compared with each other.
 const maxMembers = 24
 
 func (s *scanner) skipObject(depth int) bool {

@@ -12,28 +12,27 @@ import (
 	"unicode/utf8"
 )
 
-// A writer encodes the values of a type exactly as encoding/json does without HTML escaping, in
-// one pass and without its checks of what it has just written.
+// A writer encodes the values of one type in one pass, exactly as encoding/json does without
+// HTML escaping. It skips the checks that encoding/json makes of its own output.
 type writer struct {
 	kind   planKind
-	fields []writerField // of a struct
-	item   *writer       // of a list, or of a pointer's target
-	length atomic.Int64  // of the last encoded value
+	fields []writerField // the fields of a struct
+	item   *writer       // the writer for the items of a list, or for a pointer's target
+	length atomic.Int64  // the length of the last encoded value
 }
 
-// writerField is a field of a struct.
 type writerField struct {
-	head      string // the name with its quotation marks and the colon
+	head      string // the field's name with its quotation marks and the colon
 	index     int
 	omitEmpty bool
 	omitZero  bool
 	writer    *writer
 }
 
-// writers caches the writers of types; nil stands for a type that writers do not know.
+// writers caches writers by type; nil stands for a type that writers do not support.
 var writers sync.Map
 
-// writerOf returns the writer of a type, or nil if the type has a part that writers do not know.
+// writerOf returns the writer of a type, or nil if writers do not support a part of the type.
 func writerOf(t reflect.Type) *writer {
 	if known, ok := writers.Load(t); ok {
 		return known.(*writer)
@@ -81,7 +80,7 @@ func newWriter(t reflect.Type) *writer {
 
 // encode returns v as JSON. It returns false if v has a part that needs encoding/json.
 func (w *writer) encode(v reflect.Value) ([]byte, bool) {
-	if !v.CanAddr() { // the time in an addressable struct is read without a copy on the heap
+	if !v.CanAddr() { // reading the time in an addressable struct needs no copy on the heap
 		addressable := reflect.New(v.Type()).Elem()
 		addressable.Set(v)
 		v = addressable
@@ -160,7 +159,7 @@ func (w *writer) appendList(to []byte, v reflect.Value) (_ []byte, ok bool) {
 	return append(to, ']'), true
 }
 
-// isZero is the condition of omitzero.
+// isZero reports whether omitzero leaves a value out.
 func isZero(v reflect.Value) bool {
 	if v.Type() == timeType {
 		return v.Addr().Interface().(*time.Time).IsZero()
@@ -168,7 +167,7 @@ func isZero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// isEmpty is the condition of omitempty. A struct is never empty.
+// isEmpty reports whether omitempty leaves a value out. A struct is never empty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.String:

@@ -1,10 +1,10 @@
-// Package bench compares nod with an implementation of the same work in bare NATS
-// callbacks ("bare"), with the same durable writes, on the same server, in one process:
+// Package bench compares nod with an implementation of the same work in plain NATS callbacks, called
+// "bare". Both make the same durable writes, on the same server, in one process:
 //
 //	go test -run xxx -bench . ./test/bench
 //
-// The implementations take turns, so that a change in the machine's speed affects both.
-// These metrics are ratios of medians:
+// The implementations take turns, so that a change in the speed of the machine affects both. These
+// metrics are ratios of medians:
 //
 //   - latency/bare is nod's time for a request over bare's time, one request at a time.
 //   - throughput/bare is nod's requests per second over bare's, with 64 sessions that ask
@@ -30,7 +30,7 @@ import (
 
 const (
 	inFlight = 64
-	batch    = 256 // requests in one turn, of all inFlight sessions together
+	batch    = 256 // requests of all sessions in one turn
 )
 
 func BenchmarkAutomatic(b *testing.B) {
@@ -45,18 +45,18 @@ func BenchmarkHuman(b *testing.B) {
 	})
 }
 
-// BenchmarkHumanSubscribeSync is BenchmarkHuman with another asker in the bare implementation.
-// That asker waits for its decision with SubscribeSync, as NATS's own examples do.
-// SubscribeSync allocates a queue for 65,536 messages, half a megabyte.
+// BenchmarkHumanSubscribeSync is BenchmarkHuman with a different asker in the bare implementation.
+// That asker waits for its decision with SubscribeSync, as NATS's own examples do. SubscribeSync
+// allocates a queue for 65,536 messages, which is half a megabyte.
 func BenchmarkHumanSubscribeSync(b *testing.B) {
 	bySync(b, func(b *testing.B, r *rig) {
 		r.compare(b, map[string]bench.Work{"nod": r.nod.Person, "bare": r.bare.PersonSync})
 	})
 }
 
-// bySync runs a benchmark three times: on a server that writes to the disk before it
-// acknowledges a message, on a server that may write up to 2 minutes later, and with nod on a
-// server whose syncs it groups, beside the bare implementation on a server of the first kind.
+// bySync runs a benchmark three times. The server of the first run syncs to disk before it
+// acknowledges a message. The server of the second may sync up to 2 minutes later. In the third run
+// nod groups the syncs of its server, and the bare implementation uses a server as in the first run.
 func bySync(b *testing.B, run func(*testing.B, *rig)) {
 	for name, interval := range map[string]time.Duration{"sync_group": bus.SyncGroup, "sync_always": bus.SyncAlways, "sync_interval": 2 * time.Minute} {
 		b.Run(name, func(b *testing.B) { run(b, newRig(b, interval)) })

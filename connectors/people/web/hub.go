@@ -14,10 +14,10 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// hub holds the pending requests and the clients. One lock guards both, so that a new
-// subscription misses no request: it is sent the pending requests, and then all that arrive.
-// Each client is sent each request once, and again when the request changes. Sending only
-// queues a message, so a slow client delays no other client.
+// hub contains the pending requests and the clients. One lock guards both, so that a new subscription
+// misses no request: the client gets the pending requests, and then all that arrive later. Each client
+// gets each request once, and again when the request changes. Sending only queues a message, so a slow
+// client does not delay others.
 type hub struct {
 	tasks sync.WaitGroup // the connected clients, and the pusher
 
@@ -31,8 +31,8 @@ func newHub() *hub {
 	return &hub{pending: map[string]*pendingView{}, clients: map[*client]bool{}}
 }
 
-// Show passes a version of a request to the inbox. The caller must pass the versions of
-// one request in their order.
+// Show passes a version of a request to the inbox. The caller must pass the versions of a request in
+// their order.
 func (s *Server) Show(p schemas.Prompt) {
 	s.pushes.show(&p)
 	if p.Decision != nil {
@@ -84,14 +84,14 @@ func (b *hub) resolve(p *schemas.Prompt, now time.Time) {
 		case c.sent[key] != "":
 			delete(c.sent, key)
 			c.enqueue(outgoing{action: notifyResolved, payload: r, live: true})
-		case c.sessions[p.SessionID]: // the request was decided without asking a person
+		case c.sessions[p.SessionID]: // a rule decided the request, without a person
 			c.enqueue(outgoing{action: notifyDecided, payload: newDecidedView(p, now), live: true})
 		}
 	}
 }
 
-// join adds a client and returns true, unless there are too many clients or the hub is
-// closed.
+// join adds a client and returns true. If there are too many clients or the hub is closed, it returns
+// false.
 func (b *hub) join(c *client) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,9 +110,8 @@ func (b *hub) leave(c *client) {
 	b.tasks.Done()
 }
 
-// subscribe subscribes a client to a session or, if session is empty, to the inbox. It replies
-// first. Then it sends those pending requests that it has not sent to this client before,
-// oldest first.
+// subscribe subscribes a client to a session or, if session is empty, to the inbox. It first sends the
+// reply. Then it sends the pending requests that this client has not got before, oldest first.
 func (b *hub) subscribe(c *client, to clientMessage, session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,9 +133,8 @@ func (b *hub) subscribe(c *client, to clientMessage, session string) {
 	}
 }
 
-// unsubscribe ends a client's subscription to a session. Unless the client also
-// subscribes to the inbox, a later subscription sends it the session's pending requests
-// again.
+// unsubscribe ends a client's subscription to a session. Unless the client also subscribes to the
+// inbox, a later subscription sends the session's pending requests again.
 func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -149,8 +147,8 @@ func (b *hub) unsubscribe(c *client, to clientMessage, session string) {
 	c.reply(to, subscribeReply{Success: true, SessionID: session})
 }
 
-// sortedKeys returns the keys of the pending requests of one session or, if session
-// is empty, of all, oldest first.
+// sortedKeys returns the keys of the pending requests of one session, oldest first. If session is
+// empty, it returns those of all sessions.
 func (b *hub) sortedKeys(session string) []string {
 	var keys []string
 	for k, q := range b.pending {
@@ -162,8 +160,8 @@ func (b *hub) sortedKeys(session string) []string {
 	return keys
 }
 
-// list returns one page of the pending requests, oldest first. The page contains only requests
-// whose sort key is greater than the parameter after.
+// list returns one page of the pending requests, oldest first. The page contains only requests whose
+// sort key is greater than after.
 func (b *hub) list(session, after string, limit int, now time.Time) listReply {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,7 +184,7 @@ func (b *hub) list(session, after string, limit int, now time.Time) listReply {
 	return page
 }
 
-// disconnect disconnects the clients of a login session that was ended.
+// disconnect disconnects the clients of a login session that has ended.
 func (b *hub) disconnect(session string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,7 +195,7 @@ func (b *hub) disconnect(session string) {
 	}
 }
 
-// close disconnects every client and lets no new client join.
+// close disconnects every client. From then on no client can join.
 func (b *hub) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,8 +205,8 @@ func (b *hub) close() {
 	}
 }
 
-// wait returns once every client has disconnected and the pusher has stopped. It fails if
-// ctx ends first.
+// wait returns when every client has disconnected and the pusher has stopped. If ctx ends first, it
+// returns an error.
 func (b *hub) wait(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() { b.tasks.Wait(); close(gone) }()
@@ -220,8 +218,8 @@ func (b *hub) wait(ctx context.Context) error {
 	}
 }
 
-// clock returns the broker's time. It stores the offset of the broker's clock from this
-// machine's.
+// clock returns the broker's time. It stores the difference between the clocks of the broker and of
+// this machine.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -233,8 +231,8 @@ func (c *clock) now() time.Time {
 	return time.Now().Add(c.ahead).UTC()
 }
 
-// read reads the broker's time and stores its offset. If that fails, the last offset is
-// kept.
+// read reads the broker's time and stores the difference of the clocks. After an error it keeps the
+// last difference.
 func (c *clock) read(ctx context.Context, r Registry) error {
 	before := time.Now()
 	now, err := r.Now(ctx)
