@@ -89,6 +89,7 @@ var mayImport = []struct {
 	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"", []string{"bus/...", "schemas"}}, // the root package, which is the Go client
 	{"examples/...", []string{"", "actors", "actors/connector", "bus/...", "connectors/people", "schemas"}},
+	{"internal/bench", []string{"actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"cmd/...", []string{"..."}},
 	{"test/...", []string{"..."}},
 }
@@ -112,7 +113,7 @@ func TestImportsGoOneWay(t *testing.T) {
 
 func TestEachLibraryIsImportedOnlyByItsOwners(t *testing.T) {
 	owners := map[string][]string{
-		"github.com/nats-io/nats.go":            {"bus/...", "test/..."},
+		"github.com/nats-io/nats.go":            {"bus/...", "internal/bench", "test/..."},
 		"github.com/nats-io/nats-server":        {"bus/...", "test/..."},
 		"github.com/asynkron/protoactor-go":     {"actors/..."},
 		"mvdan.cc/sh":                           {"actors/policy", "actors/policy/contained", "actors/policy/shell/...", "connectors/people/payload"}, // actors/policy and contained import this module only in tests
