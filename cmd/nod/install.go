@@ -284,7 +284,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if c.OnUnavailable != string(hook.UnavailableAsk) {
 		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
 	}
-	if host, err := hostNamed(c.Agent); err == nil && len(host.Setup.Newer) > 0 {
+	if host, err := hostNamed(c.Agent); err == nil && (len(host.Setup.Newer) > 0 || host.ChangesSince != "") {
 		ctx, cancel := e.soon()
 		o.HostVersion, _ = host.Version(ctx) // if this fails, nod doctor reports it
 		cancel()

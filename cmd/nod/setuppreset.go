@@ -37,7 +37,7 @@ func (c *setupCmd) preset(e *env) error {
 // changesInputHere reports whether an agent program on this machine runs changed calls.
 func changesInputHere() bool {
 	for _, host := range hook.Hosts() {
-		if host.ChangesInput && host.Present() {
+		if (host.ChangesInput || host.ChangesSince != "") && host.Present() {
 			return true
 		}
 	}

@@ -17,6 +17,9 @@ type Host struct {
 
 	// ChangesInput is true if the host runs the input that a hook returns instead of the agent's.
 	ChangesInput bool
+	// ChangesSince is the oldest version that is known to do so, for a host whose older versions
+	// ignore the change and run the agent's input; empty if all or no versions do so.
+	ChangesSince string
 
 	Program string   // the host's program, as a name in PATH
 	Tested  []string // versions tested with nod, oldest first
@@ -57,6 +60,8 @@ type Call struct {
 
 	// TaskID is the host's id of the calling sub-agent; empty for the main agent.
 	TaskID string
+	// ChangesInput is true if the host is known to run an edited input; see Host.
+	ChangesInput bool
 	// HostAsks is true if the host asks its own user while the hook runs.
 	HostAsks bool
 	// Turn reads the host's transcript and classifies the call's turn, which decides

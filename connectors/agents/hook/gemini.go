@@ -17,11 +17,12 @@ const beforeTool = "BeforeTool"
 // Gemini's own policy; that policy still applies to a call that nod allows.
 func Gemini() Host {
 	return Host{
-		Name:    "gemini",
-		Agent:   "Gemini CLI",
-		Dialect: gemini{},
-		Program: "gemini",
-		Tested:  []string{"0.61.0"},
+		Name:         "gemini",
+		Agent:        "Gemini CLI",
+		ChangesSince: "0.61.0",
+		Dialect:      gemini{},
+		Program:      "gemini",
+		Tested:       []string{"0.61.0"},
 		Setup: Setup{
 			Dir: ".gemini", File: "settings.json",
 			Events: []string{beforeTool}, Blocks: []string{beforeTool}, Signals: []string{sessionEnd}, Matcher: "*",
@@ -113,15 +114,34 @@ func isGeminiStop(line []byte) bool {
 // Reply refuses if the effect is AskHost: without a terminal Gemini CLI would wait
 // forever for its user, and with --yolo an empty reply runs the tool.
 func (gemini) Reply(c Call, v Verdict) ([]byte, int) {
-	v = v.withoutEdits("Gemini CLI")
+	if v.Edited && !c.ChangesInput || dropsMember(c.Input, v.Input) { // Gemini CLI keeps a member that the change leaves out
+		v = v.withoutEdits("Gemini CLI")
+	}
+	v = v.withReason()
 	refusal := map[string]string{"decision": "deny", "reason": v.Reason}
 	switch {
 	case v.Effect == Leave:
 		return []byte("{}"), 0
 	case c.Event != beforeTool:
 		return blockReply(refusal)
+	case v.Effect == Allow && v.Edited:
+		return jsonReply(map[string]any{"decision": "allow", "hookSpecificOutput": map[string]any{"hookEventName": beforeTool, "tool_input": v.Input}})
 	case v.Effect == Allow:
 		return jsonReply(map[string]string{"decision": "allow"})
 	}
 	return jsonReply(refusal)
+}
+
+// dropsMember reports whether a changed input lacks a member of the agent's input.
+func dropsMember(input, changed json.RawMessage) bool {
+	var was, is map[string]json.RawMessage
+	if json.Unmarshal(input, &was) != nil || json.Unmarshal(changed, &is) != nil {
+		return true
+	}
+	for name := range was {
+		if _, kept := is[name]; !kept {
+			return true
+		}
+	}
+	return false
 }

@@ -29,7 +29,8 @@ type InstallOptions struct {
 	// Uninstall does not need Program.
 	Program string
 	// HostVersion is the version of the host that reads the file. If it is empty, the
-	// version is unknown, and no event of Setup.Newer is added.
+	// version is unknown: no event of Setup.Newer is added, and nod changes no input if that
+	// depends on the version.
 	HostVersion string
 	// Args are extra arguments of the hook command, such as --on-unavailable deny.
 	Args []string
@@ -157,13 +158,21 @@ func hookCommand(host Host, o InstallOptions) (string, error) {
 		return "", errors.New("the path of the nod program for the hook is missing")
 	}
 	words := []string{quote(o.Program), "hook", host.Name, timeoutFlag, fmt.Sprintf("%ds", int(host.Setup.Timeout.Seconds()))}
+	if host.ChangesSince != "" && o.HostVersion != "" && !Older(o.HostVersion, host.ChangesSince) {
+		words = append(words, changesFlag)
+	}
 	for _, a := range o.Args {
 		words = append(words, quote(a))
 	}
 	return strings.Join(words, " "), nil
 }
 
-const timeoutFlag = "--host-timeout"
+// The flags of nod hook that Install writes. changesFlag is for hosts of a version from
+// Host.ChangesSince on.
+const (
+	timeoutFlag = "--host-timeout"
+	changesFlag = "--changes-input"
+)
 
 // ownCommand returns a function that reports whether Install wrote a command for host. The
 // command begins with a program named nod, at any path, and `hook NAME`, or it runs `hook

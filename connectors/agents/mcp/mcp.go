@@ -44,6 +44,10 @@ type Options struct {
 	// is false, the directory of a call is unknown, because the protocol does not name
 	// it, and no rule can depend on it.
 	InProject bool
+	// Contain is schemas.ContainPossible if this machine can run calls in Project contained, or
+	// the reason why not; empty means the same as an unknown reason. It has an effect on the
+	// tool approve alone, and only with InProject.
+	Contain string
 	// Version is nod's version, which the server sends to clients.
 	Version string
 	// SignOfLife is the interval at which the server sends signs of life to a client
