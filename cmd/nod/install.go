@@ -145,6 +145,9 @@ func (c *installCmd) install(e *env) (installed, error) {
 	if err != nil {
 		return installed{}, err
 	}
+	if c.Uninstall {
+		o.KeepEmptyHooks = e.hadEmptyHooks(host, o)
+	}
 	change, err := hook.Install(host, o)
 	if err != nil {
 		return installed{Change: change}, err
@@ -154,6 +157,21 @@ func (c *installCmd) install(e *env) (installed, error) {
 		c.trust(host, &made)
 	}
 	return made, e.remember(host.Name, change, o)
+}
+
+// hadEmptyHooks reports whether the user's file had an empty list of hooks before the installation
+// that is to be removed.
+func (e *env) hadEmptyHooks(host hook.Host, o hook.InstallOptions) bool {
+	dir, err := e.dataDir()
+	if err != nil {
+		return false
+	}
+	at, err := hook.Inspect(host, o)
+	if err != nil {
+		return false // Install reports the error
+	}
+	was, err := installs.Find(dir, host.Name, at.Path)
+	return err == nil && was.EmptyHooks
 }
 
 // trust marks the hook as trusted in Codex's config.toml, because Codex runs
@@ -234,12 +252,20 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) 
 	if err != nil {
 		return err
 	}
-	in := installs.Install{Agent: agent, Path: change.Path, At: time.Now().UTC(), Created: change.Creates()}
+	in := installs.Install{Agent: agent, Path: change.Path, At: time.Now().UTC(), Created: change.Creates(), Dirs: change.NewDirectories, EmptyHooks: change.EmptyHooks}
 	if o.Uninstall {
-		if err := removeEmpty(dir, in); err != nil {
+		was, err := installs.Find(dir, agent, change.Path)
+		if err == nil {
+			err = restoreEmpty(was)
+		}
+		if err != nil {
 			return err
 		}
 		return installs.Forget(dir, in)
+	}
+	if change.Blank() {
+		blank := string(change.Before)
+		in.Blank = &blank
 	}
 	return installs.Remember(dir, in, change.Changed())
 }

@@ -195,3 +195,38 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	assert.Contains(t, found, "failed a test call: nod hook claude-code: ")
 	assert.NotContains(t, found, "a test call was refused, as it must be")
 }
+
+// TestUninstallRestoresWhatWasThere: nod uninstall restores a file that had no settings, and
+// removes only directories that nod install made.
+func TestUninstallRestoresWhatWasThere(t *testing.T) {
+	m := rig.NewMachine(t)
+	run := func(args ...string) {
+		_, stderr, code := m.Run(args...)
+		require.Zero(t, code, stderr)
+	}
+	for name, content := range map[string]string{"blank": "", "white space": " \n", "empty hooks": "{\n  \"hooks\": {}\n}\n", "hooks beside": `{"model":"x","hooks":{}}`, "an object": "{}\n"} {
+		path := filepath.Join(t.TempDir(), "settings.json")
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o640))
+		run("install", "claude-code", "--settings", path)
+		run("install", "claude-code", "--settings", path, "--strict")
+		run("install", "claude-code", "--settings", path, "--uninstall")
+		text, err := os.ReadFile(path)
+		require.NoError(t, err, name)
+		assert.Equal(t, content, string(text), name)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o640), info.Mode().Perm(), name)
+	}
+
+	work := filepath.Join(t.TempDir(), "work")
+	own, made := filepath.Join(work, "newproj"), filepath.Join(work, "other", ".claude")
+	require.NoError(t, os.MkdirAll(own, 0o755))
+	run("install", "claude-code", "--settings", filepath.Join(own, "settings.json"))
+	run("install", "claude-code", "--settings", filepath.Join(made, "settings.json"))
+	run("install", "claude-code", "--settings", filepath.Join(own, "settings.json"), "--uninstall")
+	assert.DirExists(t, own, "the user's own directory")
+	assert.NoFileExists(t, filepath.Join(own, "settings.json"))
+	run("install", "claude-code", "--settings", filepath.Join(made, "settings.json"), "--uninstall")
+	assert.NoDirExists(t, filepath.Join(work, "other"), "nod made it")
+	assert.DirExists(t, work)
+}

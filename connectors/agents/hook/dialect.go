@@ -141,8 +141,10 @@ type Setup struct {
 	Off     string // the top-level setting that, if true, turns all hooks off
 	// Flat is true if an event holds a list of hooks instead of groups of hooks,
 	// with Copilot CLI's field names.
-	Flat    bool
-	Version int // the version to write into a file that has none; 0 if the host needs none
+	Flat bool
+	// Comments is true if the host accepts comments in its settings file.
+	Comments bool
+	Version  int // the version to write into a file that has none; 0 if the host needs none
 	// Timeout is how long the host waits for the hook. The settings file stores it in
 	// multiples of Unit.
 	Timeout time.Duration

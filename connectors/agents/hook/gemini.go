@@ -24,7 +24,7 @@ func Gemini() Host {
 		Program:      "gemini",
 		Tested:       []string{"0.61.0"},
 		Setup: Setup{
-			Dir: ".gemini", File: "settings.json",
+			Dir: ".gemini", File: "settings.json", Comments: true,
 			Events: []string{beforeTool}, Blocks: []string{beforeTool}, Signals: []string{sessionEnd}, Matcher: "*",
 			Timeout: 24 * time.Hour, Unit: time.Millisecond,
 			Note: "Gemini CLI may still ask by its own policy after nod allowed a call; every call is refused while nod does not run",

@@ -23,7 +23,9 @@ type InstallOptions struct {
 	Project   bool
 	Strict    bool // check every tool call, not only those that the host would ask about
 	Uninstall bool
-	DryRun    bool // only report the change, and make none
+	// KeepEmptyHooks leaves an empty list of hooks behind: the user's file had one.
+	KeepEmptyHooks bool
+	DryRun         bool // only report the change, and make none
 	// Program is the absolute path of the nod program that the hook runs, because hosts
 	// may run hooks without a PATH. It should stay valid after an upgrade of nod.
 	// Uninstall does not need Program.
@@ -49,16 +51,17 @@ func Install(host Host, o InstallOptions) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	doc, err := parseDocument(change.Path, change.Before)
+	doc, err := parseDocument(change.Path, change.Before, host.Setup.Comments)
 	if err != nil {
 		return Change{}, err
 	}
 	if o.Uninstall {
 		change.After = change.Before
-		if doc.removeHooks(host.Setup.names(), ownCommand(host)) {
+		if doc.removeHooks(host.Setup.names(), ownCommand(host), o.KeepEmptyHooks) {
 			change.After = doc.bytes()
 		}
 	} else {
+		change.EmptyHooks = doc.hasEmptyHooks()
 		if err := install(doc, host, o); err != nil {
 			return Change{}, err
 		}
