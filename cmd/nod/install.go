@@ -51,7 +51,7 @@ func (c *installCmd) Run(e *env) error {
 	case c.Uninstall:
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
 	default:
-		fmt.Fprintln(e.stdout, c.asksNow(change.Path, e.startHint()))
+		fmt.Fprintln(e.stdout, c.asksNow(e, change.Path))
 	}
 	if change.Note != "" {
 		fmt.Fprintf(e.stderr, "nod: %s\n", change.Note)
@@ -65,25 +65,50 @@ func (c *installCmd) Run(e *env) error {
 	return nil
 }
 
-// asksNow returns a line that says about which calls the agent program now asks
-// nod, or why it does not ask yet. start tells how to start nod.
-func (c *installCmd) asksNow(path, start string) string {
+// asksNow returns a line that says about which calls the agent program now asks nod, or why it
+// does not ask yet, as far as this command has seen it.
+func (c *installCmd) asksNow(e *env, path string) string {
 	host, err := hostNamed(c.Agent)
 	if err != nil {
-		return path + " asks nod now" + start
+		return path + " asks nod now" + e.startHint()
 	}
 	switch trusted, err := folders.Trusts(host, path); {
 	case err != nil:
 		return fmt.Sprintf("%s holds nod's hook; whether %s reads it is not known: %v", path, host.Agent, err)
 	case !trusted:
 		return fmt.Sprintf("%s holds nod's hook, but %s does not run it until it trusts this folder: start %s here and agree to trust it", path, host.Agent, host.Program)
+	}
+	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
+	if err != nil {
+		return fmt.Sprintf("%s holds nod's hook: %v", path, err)
+	}
+	seen, err := e.tryHooks(host, at)
+	switch unasked := host.Unasked(at); {
+	case err != nil:
+		return fmt.Sprintf("%s holds nod's hook, but %v", path, err)
+	case unasked != "":
+		return fmt.Sprintf("%s has nod's hook now: %s\n%s", path, seen, unasked)
 	case host.Name == hook.Codex().Name && !isStrict(host, path):
-		return path + " asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call" + start
+		return fmt.Sprintf("%s asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call: %s", path, seen)
 	}
-	if at, err := hook.Inspect(host, hook.InstallOptions{Settings: path}); err == nil && host.Unasked(at) != "" {
-		return path + " has nod's hook now" + start + "\n" + host.Unasked(at)
+	return fmt.Sprintf("%s asks nod now: %s", path, seen)
+}
+
+// tryHooks makes a test call through each hook in a settings file, by the command in that file, and
+// returns a description of what it has seen. The error says why the hooks do not ask nod.
+func (e *env) tryHooks(host hook.Host, at hook.Inspection) (seen string, err error) {
+	if hint := e.startHint(); hint != "" {
+		return "", errors.New("it was not tried" + hint + ", and try the hook with: nod doctor")
 	}
-	return path + " asks nod now" + start
+	if at.Off != "" {
+		return "", fmt.Errorf("the file's %q keeps every hook from running", at.Off)
+	}
+	for _, i := range at.Hooks {
+		if err := host.Probe(e.ctx, i); err != nil {
+			return "", fmt.Errorf("its test call for %s failed: %w; see nod doctor", i.Event, err)
+		}
+	}
+	return "a test call of its hook reached nod and was refused, as it must be", nil
 }
 
 // startHint tells how to start nod. It is empty if nod runs here already, or elsewhere.
