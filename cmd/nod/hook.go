@@ -35,6 +35,7 @@ func hostNamed(name string) (hook.Host, error) {
 type hookCmd struct {
 	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini or copilot."`
 	HostTimeout   time.Duration `name:"host-timeout" help:"How long the agent program waits for the hook."`
+	ChangesInput  bool          `name:"changes-input" hidden:"" help:"The agent program is of a version that runs changed inputs (nod install writes this)."`
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"In claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 }
@@ -72,8 +73,9 @@ func (c *hookCmd) Run(e *env) error {
 	possible, nodPath := containable(project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: project, Waits: waits, Unsettled: notes, Stderr: e.stderr,
-		Contain: possible, NodPath: nodPath, NodData: namedData(dir),
+		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Unsettled: notes, Stderr: e.stderr,
+		ChangesInput: c.ChangesInput,
+		Contain:      containable(os.Getenv("CLAUDE_PROJECT_DIR")),
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests

@@ -98,7 +98,12 @@ func (v Verdict) withoutEdits(agent string) Verdict {
 		_ = json.Compact(&line, v.Input) // cannot fail: verdict has parsed this object
 		return deny(fmt.Sprintf("Allowed only with edited input, which %s cannot take from a hook: ask again with %s", agent, &line))
 	}
-	if v.Reason == "" { // some hosts ignore a refusal without a reason
+	return v.withReason()
+}
+
+// withReason adds a reason if v has none: some hosts ignore a refusal without a reason.
+func (v Verdict) withReason() Verdict {
+	if v.Reason == "" {
 		v.Reason = "Not allowed by nod."
 	}
 	return v

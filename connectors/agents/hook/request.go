@@ -40,8 +40,8 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 	if dir := cmp.Or(call.Cwd, call.Project); r.SessionLabel == "" && dir != "" {
 		r.SessionLabel = filepath.Base(dir)
 	}
-	if host.ChangesInput {
-		r.Contain, r.NodPath, r.NodData = o.Contain, o.NodPath, o.NodData
+	if call.ChangesInput {
+		r.Contain = o.Contain
 	}
 	for _, rule := range call.Rules {
 		r.Options = append(r.Options, rule.Option)
