@@ -73,9 +73,9 @@ func (c *hookCmd) Run(e *env) error {
 	possible, nodPath := containable(project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: os.Getenv("CLAUDE_PROJECT_DIR"), Waits: waits, Unsettled: notes, Stderr: e.stderr,
+		Host: hostname, User: name, Project: project, Waits: waits, Unsettled: notes, Stderr: e.stderr,
 		ChangesInput: c.ChangesInput,
-		Contain:      containable(os.Getenv("CLAUDE_PROJECT_DIR")),
+		Contain:      possible, NodPath: nodPath, NodData: namedData(dir),
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests

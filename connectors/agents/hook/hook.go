@@ -46,6 +46,10 @@ type Options struct {
 	// Otherwise it is the reason why calls cannot run contained. It has no effect if the host does not
 	// let a hook change a call.
 	Contain string
+	// NodPath is the absolute path of the nod program that a call starts to run contained. If
+	// it is empty, no call runs contained. NodData is its data directory, or empty for the
+	// default one.
+	NodPath, NodData string
 	// ChangesInput is true if the host is of a version from Host.ChangesSince on.
 	ChangesInput bool
 	// DeferAfter is how long the hook waits for a decision; zero means without limit. After

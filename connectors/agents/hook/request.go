@@ -41,7 +41,7 @@ func newRequest(host Host, call Call, o Options) (schemas.Request, error) {
 		r.SessionLabel = filepath.Base(dir)
 	}
 	if call.ChangesInput {
-		r.Contain = o.Contain
+		r.Contain, r.NodPath, r.NodData = o.Contain, o.NodPath, o.NodData
 	}
 	for _, rule := range call.Rules {
 		r.Options = append(r.Options, rule.Option)

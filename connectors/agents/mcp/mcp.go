@@ -47,6 +47,9 @@ type Options struct {
 	// the reason why not; empty means the same as an unknown reason. It has an effect on the
 	// tool approve alone, and only with InProject.
 	Contain string
+	// NodPath and NodData are those of schemas.Request: the nod program that starts a contained
+	// call, and its data directory.
+	NodPath, NodData string
 	// Version is nod's version, which the server sends to clients.
 	Version string
 	// SignOfLife is the interval at which the server sends data to a client whose call waits for a
