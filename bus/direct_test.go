@@ -14,13 +14,11 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// buckets are the streams of the buckets that TestOnlyTheLeaderServesReadsOfAReplicatedBucket
-// replicates.
+// buckets are the streams to which the test adds replicas.
 var buckets = []string{"KV_pending_permissions", "KV_permission_sessions", "KV_permission_settings"}
 
-// A bucket of one replica answers direct reads. With several replicas only the leader
-// answers reads, even if the bucket had one replica before, and even for clients that opened
-// the store while the bucket had one.
+// A bucket of one replica answers direct reads. With several replicas only the leader answers
+// reads, even to clients that opened the store while the bucket had one replica.
 func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	var servers []*bus.Server
 	var routes []string
@@ -76,7 +74,7 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	require.False(t, direct("permission_log"), "observers read it, who may do no more")
 	reads(before, "of one")
 
-	for _, name := range buckets { // adds replicas, as an operator does when one machine is not enough
+	for _, name := range buckets { // an operator adds replicas like this when one machine is not enough
 		stream, err := js.Stream(ctx, name)
 		require.NoError(t, err)
 		config := stream.CachedInfo().Config
@@ -92,7 +90,6 @@ func TestOnlyTheLeaderServesReadsOfAReplicatedBucket(t *testing.T) {
 	reads(before, "opened before")
 }
 
-// A store can be opened without a change to the server, for programs that only read.
 func TestAnExistingStoreStaysAsItIs(t *testing.T) {
 	s, err := bus.Embed(t.Context(), bus.EmbedOptions{DataDir: t.TempDir(), Log: quiet()})
 	require.NoError(t, err)

@@ -14,23 +14,22 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// The values of EmbedOptions.SyncInterval that are not an interval.
+// Values of EmbedOptions.SyncInterval that are not an interval.
 const (
-	// SyncGroup syncs a write before a connection with Options.Server reports it as stored.
-	// One sync serves all writes that wait for it.
+	// With SyncGroup, a connection with Options.Server reports a write as stored once it is
+	// synced. One sync serves all waiting writes.
 	SyncGroup time.Duration = 0
-	// SyncAlways syncs each write on its own, before the server acknowledges it.
+	// With SyncAlways, the server syncs each write on its own before it acknowledges it.
 	SyncAlways time.Duration = -1
 )
 
-// streamSyncs holds the groupSync of each stream of the embedded server.
 type streamSyncs struct {
 	nats     *server.Server
 	storeDir string
 	account  string
-	before   func(stream string) error // see EmbedOptions.BeforeSync
+	before   func(stream string) error // the function EmbedOptions.BeforeSync
 	log      *slog.Logger
-	failed   chan error // gets the first failed sync
+	failed   chan error // gets the error of the first failed sync
 
 	mu      sync.Mutex
 	streams map[string]*groupSync
@@ -48,8 +47,8 @@ func newStreamSyncs(ns *server.Server, storeDir string, o EmbedOptions) *streamS
 	}
 }
 
-// of returns the groupSync of a stream. It returns nil, so that the server syncs each message
-// of the stream, if it does not know the layout of this version of nats-server.
+// of returns the groupSync of a stream. If the layout of this nats-server's streams is unknown,
+// it returns nil, and the server syncs each message.
 func (s *streamSyncs) of(stream string) *groupSync {
 	if s == nil {
 		return nil
@@ -72,7 +71,6 @@ func (s *streamSyncs) of(stream string) *groupSync {
 	return g
 }
 
-// syncedFiles is blockFiles with a call before each sync.
 type syncedFiles struct {
 	*blockFiles
 	before func() error
@@ -92,7 +90,6 @@ func (s *streamSyncs) beforeSync(stream string) error {
 	return s.before(stream)
 }
 
-// fail reports the first failed sync.
 func (s *streamSyncs) fail(err error) {
 	fix := "check the disk"
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
@@ -100,11 +97,11 @@ func (s *streamSyncs) fail(err error) {
 	}
 	select {
 	case s.failed <- fmt.Errorf("nothing more can be stored in %s (%w): %s, then start nod again; all that nod confirmed is stored", s.storeDir, err, fix):
-	default: // another stream has failed before
+	default: // the channel has the error of another stream already
 	}
 }
 
-// close ends the waits for syncs.
+// close ends all waits for syncs.
 func (s *streamSyncs) close() {
 	if s == nil {
 		return

@@ -18,8 +18,8 @@ func (e *intake) checkFrozen(_ context.Context, s *askState) (result, error) {
 	return decide(policy.Verdict{Effect: policy.Deny, Rule: "frozen by " + s.frozen.By.Name, Risk: schemas.RiskMedium}), nil
 }
 
-// checkRules applies the policy. A denial is final in every session, an allow only in a
-// session that is not managed.
+// checkRules applies the policy. A denial is final in every session; an allow is final unless
+// the session is managed.
 func (e *intake) checkRules(_ context.Context, s *askState) (result, error) {
 	s.rules = e.evaluatePolicy(s)
 	v := s.rules.verdict
@@ -34,8 +34,8 @@ func searches(c *policy.Call) bool {
 	return bytes.Contains(c.Input, []byte("rg")) || bytes.Contains(c.Input, []byte("grep")) || bytes.Contains(c.Input, []byte(`\u`)) || policy.IsSearch(c.ToolName)
 }
 
-// evaluatePolicy returns the verdict of the policy. An allow becomes an ask if the
-// engine's settings or freezes may be outdated, or the project's rules cannot be read.
+// evaluatePolicy returns the verdict of the policy. An allow becomes an ask if this engine's
+// settings or freezes may be out of date, or if the project's rules cannot be read.
 func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	r := &s.request
 	if r.Kind == schemas.KindQuestion {

@@ -82,7 +82,7 @@ func (ev *evaluation) evaluateFiles(in tools.Input) {
 	}
 }
 
-// spelledOut returns a search pattern without those path segments that begin with a wildcard.
+// spelledOut returns a search pattern without the path segments that begin with a wildcard.
 func spelledOut(pattern string) string {
 	var out []string
 	for seg := range strings.SplitSeq(pathname.Slashes(pattern), "/") {
@@ -98,8 +98,7 @@ func (ev *evaluation) askAboutSecret(p string) {
 	ev.addReason("touches a secret or settings")
 }
 
-// checkPath applies the built-in rules to a path: the path may be one of nod's own files or
-// a secret.
+// checkPath applies the built-in rules about secrets and about nod's own files to a path.
 func (ev *evaluation) checkPath(p string, writes bool) {
 	switch {
 	case strings.TrimSpace(p) == "" && ev.tool.Kind != tools.Search:
@@ -126,8 +125,8 @@ func (ev *evaluation) checkPath(p string, writes bool) {
 	}
 }
 
-// hiddenOutside reports whether p may be a hidden place outside the project. Only a rule that
-// spells out the hidden part of the path allows such a call.
+// hiddenOutside reports whether p may be a hidden file or directory outside the project. nod
+// asks about it, unless a rule names its hidden part.
 func (ev *evaluation) hiddenOutside(p string) bool {
 	return slices.ContainsFunc(pathname.Pieces(strings.TrimSpace(p)), func(at string) bool { return ev.pol.shell.Secrets.HiddenOutside(at, ev.location) })
 }
@@ -138,9 +137,9 @@ func (ev *evaluation) addReason(r string) {
 	}
 }
 
-// editable reports whether every path is an ordinary file of the project. If the project is a
-// home directory or contains one, editable returns false, because a path may be a file that
-// every login runs.
+// editable reports whether every path is an ordinary file of the project. It returns false if
+// the project is or contains a home directory, because a path may be a file that every login
+// runs.
 func (ev *evaluation) editable(paths []string) bool {
 	if ev.location.Project != "" && ev.location.HoldsHome(ev.location.Project) {
 		return false

@@ -16,16 +16,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// helpedTool is a program of the command table whose options are taken from its own help.
+// helpedTool is a program of the command table, with the way to read its options from its own
+// help.
 type helpedTool struct {
-	help     []string // the words that print the help; --help if nil
+	help     []string // the words that print the help; nil means --help
 	before   string   // words between the program's name and the option
-	fewest   int      // the number of options that must be found in the help
-	reviewed string   // allowed options that sound as if they wrote, deleted or ran something, and do not
+	fewest   int      // the smallest number of options that the test must find in the help
+	reviewed string   // harmless options although their help sounds as if they wrote, deleted or ran something
 }
 
-// helpedTools are the programs that .ci/run installs and of which the table or the package
-// contained allows some options.
+// helpedTools are programs that .ci/run installs, and whose options nod allows in part.
 var helpedTools = map[string]helpedTool{
 	"ls":        {fewest: 50, reviewed: "--author --dereference-command-line --dereference-command-line-symlink-to-dir --hide --ignore --quoting-style --show-control-chars --time -1 -C -H -I -l -x"},
 	"cat":       {fewest: 10},
@@ -85,12 +85,12 @@ var helpedTools = map[string]helpedTool{
 	"tar":       {fewest: 60, before: "-t", reviewed: "-a"},
 }
 
-// optionLine matches a line of a help that describes options: its spaces, the options, and the
+// optionLine matches a line about options in a program's help: the spaces, the options, and the
 // description.
 var optionLine = regexp.MustCompile(`^( {1,10}|\t)(-{1,2}[^\s,]\S*(?:,? +-{1,2}\S+| <?[A-Z][A-Za-z_#-]*>?)*(?: [a-z#]+)?)(?:\s*$|\s\s+|\s*:\s|\t)(.*)$`)
 
 // acts matches the description of an option with which a program may write, delete, or run
-// something, or read its orders from a file.
+// something, or read a file with instructions.
 var acts = regexp.MustCompile(`(?i)\b(?:writ(?:e|es|ing|ten)|delet\w*|remov\w*|overwrit\w*|creat\w*|execut\w*|runs?\b|running|invok\w*|command|program|script|shell|compil\w*|in.place|unlink|edit|renam\w*|log|dump|export|output to|output file|to FILE|to OUTPUT|save|plugin|module|load)\b`)
 
 type helpOption struct {
@@ -138,8 +138,8 @@ func helpOptions(t *testing.T, name string, words []string) (out []helpOption) {
 	return out
 }
 
-// No preset lets a program have an option whose help says that the program then writes, deletes or
-// runs something, unless a person has looked at it.
+// No preset allows an option whose help says that the program writes, deletes or runs
+// something, unless a person has reviewed the option.
 func TestNoOptionThatActsRunsWithoutAQuestion(t *testing.T) {
 	for name, tool := range helpedTools {
 		t.Run(name, func(t *testing.T) {

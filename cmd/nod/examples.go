@@ -68,7 +68,7 @@ var examples = map[string]string{
 	"opencode":          "nod opencode",
 }
 
-// addExamples adds the examples to the help of a command and of the commands below it.
+// addExamples adds the examples to the help of a command and of all its subcommands.
 func addExamples(n *kong.Node) {
 	path := strings.TrimSpace(strings.TrimPrefix(n.FullPath(), "nod"))
 	if text := examples[path]; text != "" {

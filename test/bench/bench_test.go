@@ -1,10 +1,10 @@
-// Package bench compares nod with an implementation of the same work in bare NATS
-// callbacks ("bare"), with the same durable writes, on the same server, in one process:
+// Package bench compares nod with an implementation of the same work in plain NATS callbacks, called
+// "bare". Both make the same durable writes, on the same server, in one process:
 //
 //	go test -run xxx -bench . ./test/bench
 //
-// The implementations take turns, so that a change in the machine's speed affects both.
-// These metrics are ratios of medians:
+// The implementations take turns, so that a change in the speed of the machine affects both. These
+// metrics are ratios of medians:
 //
 //   - latency/bare is nod's time for a request over bare's time, one request at a time.
 //   - throughput/bare is nod's requests per second over bare's, with 64 sessions that ask
@@ -38,10 +38,10 @@ import (
 
 const (
 	inFlight = 64
-	batch    = 256 // requests in one turn, of all inFlight sessions together
+	batch    = 256 // requests of all sessions in one turn
 )
 
-// work makes one request of a session and returns once the decision is received.
+// work sends one request of a session and returns when it has the decision.
 type work func(session string) error
 
 func BenchmarkAutomatic(b *testing.B) {
@@ -56,26 +56,26 @@ func BenchmarkHuman(b *testing.B) {
 	})
 }
 
-// BenchmarkHumanSubscribeSync is BenchmarkHuman with another asker in the bare implementation.
-// That asker waits for its decision with SubscribeSync, as NATS's own examples do.
-// SubscribeSync allocates a queue for 65,536 messages, half a megabyte.
+// BenchmarkHumanSubscribeSync is BenchmarkHuman with a different asker in the bare implementation.
+// That asker waits for its decision with SubscribeSync, as NATS's own examples do. SubscribeSync
+// allocates a queue for 65,536 messages, which is half a megabyte.
 func BenchmarkHumanSubscribeSync(b *testing.B) {
 	bySync(b, func(b *testing.B, r *rig) {
 		r.compare(b, map[string]work{"nod": r.nodHuman, "bare": r.bareHumanSync})
 	})
 }
 
-// bySync runs a benchmark three times: on a server that writes to the disk before it
-// acknowledges a message, on a server that may write up to 2 minutes later, and with nod on a
-// server whose syncs it groups, beside the bare implementation on a server of the first kind.
+// bySync runs a benchmark three times. The server of the first run syncs to disk before it
+// acknowledges a message. The server of the second may sync up to 2 minutes later. In the third run
+// nod groups the syncs of its server, and the bare implementation uses a server as in the first run.
 func bySync(b *testing.B, run func(*testing.B, *rig)) {
 	for name, interval := range map[string]time.Duration{"sync_group": bus.SyncGroup, "sync_always": bus.SyncAlways, "sync_interval": 2 * time.Minute} {
 		b.Run(name, func(b *testing.B) { run(b, newRig(b, interval)) })
 	}
 }
 
-// compare measures the works in turns, first with one request at a time, then with batches
-// of requests by inFlight sessions.
+// compare measures the works in turns. It first sends one request at a time, and then batches of
+// requests in inFlight sessions.
 func (r *rig) compare(b *testing.B, works map[string]work) {
 	b.Run("one", func(b *testing.B) {
 		times := map[string][]time.Duration{}
@@ -114,7 +114,7 @@ func (r *rig) batch(b *testing.B, w work) time.Duration {
 	var left atomic.Int64
 	left.Store(batch)
 	start := time.Now()
-	for n := range inFlight { // a session asks one request after another
+	for n := range inFlight { // a session sends one request after another
 		wg.Go(func() {
 			for left.Add(-1) >= 0 {
 				if err := w(fmt.Sprint("bench", n)); err != nil {
@@ -134,14 +134,14 @@ func median(d []time.Duration) time.Duration {
 
 func ratio(a, b []time.Duration) float64 { return float64(median(a)) / float64(median(b)) }
 
-// rig is one NATS server without accounts, with a nod and a bare implementation on it.
+// rig is one NATS server without accounts, used by a nod and by a bare implementation.
 type rig struct {
 	ctx   context.Context
 	asker *bus.Asker
 	agent *nats.Conn
 	js    jetstream.JetStream
 	n     atomic.Int64
-	over  atomic.Bool // set at the end: errors of running requests are then ignored
+	over  atomic.Bool // set at the end, to ignore the errors of running requests
 	calls atomic.Int64
 }
 
@@ -221,7 +221,7 @@ func (r *rig) nodAutomatic(session string) error {
 }
 
 func (r *rig) nodHuman(session string) error {
-	// Each call has its own input, because nod decides identical calls together.
+	// Each call has a different input, because nod decides identical calls together.
 	details := fmt.Sprintf(`{"command":"rm -rf build%06d","cwd":"/workspace"}`, r.calls.Add(1))
 	return r.ask(request(session, "Frobnicate", details, schemas.ActionOther), schemas.ByHuman)
 }
@@ -229,7 +229,7 @@ func (r *rig) nodHuman(session string) error {
 // payload is about as large as a record.
 var payload = []byte(strings.Repeat("x", 700))
 
-// startBare starts the callbacks that do the same work on bare NATS.
+// startBare starts the callbacks of the bare implementation.
 func (r *rig) startBare(b *testing.B, url string) {
 	connect := func() *nats.Conn {
 		nc, err := nats.Connect(url)
@@ -302,13 +302,13 @@ func (r *rig) startBare(b *testing.B, url string) {
 	})
 }
 
-// note sends a log entry and does not wait until it is stored.
+// note sends a log entry without waiting for its storage.
 func (r *rig) note(id string) error {
 	_, err := r.js.PublishMsgAsync(&nats.Msg{Subject: "bare.log", Data: payload[:300]}, jetstream.WithMsgID(id))
 	return err
 }
 
-// store writes a record and its timer, and returns the record's revision.
+// store writes a record and its timer. It returns the revision of the record.
 func (r *rig) store(id string) (uint64, error) {
 	timer := nats.NewMsg("bare.timer." + id)
 	timer.Data = payload[:60]
@@ -334,8 +334,8 @@ func (r *rig) store(id string) (uint64, error) {
 	return sequence, nil
 }
 
-// decide writes the record with its decision, and so cancels its timer, if the record still
-// has this revision.
+// decide writes the record with its decision if the record still has this revision. This write also
+// cancels the timer.
 func (r *rig) decide(id string, revision uint64) error {
 	msg := nats.NewMsg("$KV.bare." + id)
 	msg.Data = append(payload[:len(payload):len(payload)], payload[:400]...)

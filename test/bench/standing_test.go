@@ -11,9 +11,9 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// BenchmarkStandingAnswers compares a session with 10,000 standing answers to a session
-// with one: for a call that a standing answer allows, and for a call that a person
-// answers. many/one is the ratio of the median latencies.
+// BenchmarkStandingAnswers compares a session with 10,000 standing answers to a session with one. It
+// measures a call that a standing answer allows, and a call that a person answers. The metric many/one
+// is the ratio of the median latencies.
 func BenchmarkStandingAnswers(b *testing.B) {
 	const many = 10_000
 	bySync(b, func(b *testing.B, r *rig) {
@@ -43,7 +43,7 @@ func BenchmarkStandingAnswers(b *testing.B) {
 			}
 		}
 		asked := func(session string) func() error { return func() error { return r.nodHuman(session) } }
-		require.NoError(b, allowed("many")()) // this call is not measured: it makes the engine read all standing answers
+		require.NoError(b, allowed("many")()) // not measured, because it makes the engine read all standing answers
 		for name, works := range map[string][2]func() error{
 			"allowed": {allowed("many"), allowed("one")}, "asked": {asked("many"), asked("one")},
 		} {

@@ -12,14 +12,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/nodbus/nod/actors/policy/contained"
 	"github.com/nodbus/nod/connectors/agents"
 	"github.com/nodbus/nod/connectors/agents/contain"
+	"github.com/nodbus/nod/internal/testprogram"
 	"github.com/nodbus/nod/schemas"
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A hook lets Claude Code run a line contained: the line writes the project and nothing else,
-// once, and nod shows what it did.
+// A hook lets Claude Code run a command line contained. The command line can write only the project,
+// and runs once. nod then shows its changes.
 func TestAHookLetsALineRunContained(t *testing.T) {
 	t.Parallel()
 	if level, err := contain.Support(); level != contain.Namespaces {
@@ -33,7 +35,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.Zero(t, code, stderr)
 
 	project, outside, bin := trueDir(t), trueDir(t), trueDir(t)
-	require.NoError(t, os.Symlink(m.Nod, bin+"/nod"))
+	testprogram.Write(t, bin+"/nod", "echo another nod") // the host's shell finds this program by its name
 	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; exit 3\n", outside), 0o600))
 	environ := func(c *exec.Cmd) *exec.Cmd {
 		c.Dir = project
@@ -53,11 +55,13 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.NoError(t, json.Unmarshal(out, &reply), string(out))
 	require.Equal(t, "allow", reply.HookSpecificOutput.PermissionDecision, string(out))
 	line := reply.HookSpecificOutput.UpdatedInput.Command
-	require.Contains(t, line, "nod exec --run S.T1 -- bash -c ")
+	program, err := filepath.EvalSymlinks(m.Nod)
+	require.NoError(t, err)
+	require.Equal(t, contained.Quote(program)+" --data "+contained.Quote(m.Dir)+" exec --run S.T1 -- bash -c 'bash task.sh'", line)
 
 	run := func() (string, int) {
 		c := exec.Command("bash", "-c", line)
-		c.Env = m.Command().Env
+		c.Env = append(m.Command().Env, "NOD_DATA=") // a host's shell may lack the variables of its hooks
 		text, err := environ(c).CombinedOutput()
 		if _, ok := err.(*exec.ExitError); err != nil && !ok {
 			require.NoError(t, err)
@@ -66,6 +70,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	}
 	text, exit := run()
 	require.Equal(t, 3, exit, text)
+	require.NotContains(t, text, "another nod")
 	require.Contains(t, text, "made\n")
 	made, err := os.ReadFile(project + "/made.txt")
 	require.NoError(t, err)

@@ -24,8 +24,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// nodes is a cluster of three NATS servers in this process, with an engine connected to
-// each.
+// nodes is a cluster of three NATS servers in this process, with one engine on each.
 type nodes struct {
 	t       *testing.T
 	ctx     context.Context
@@ -55,7 +54,7 @@ func newNodes(t *testing.T) *nodes {
 	}
 	for i := range n.servers {
 		n.engine(i)
-		if i == 0 { // the other engines read the settings at their start
+		if i == 0 { // the other engines read the settings when they start
 			_, err := n.engines[0].ApplySettings(ctx, rig.Apart(rig.Everybody), "test")
 			require.NoError(t, err)
 		}
@@ -63,7 +62,7 @@ func newNodes(t *testing.T) *nodes {
 	return n
 }
 
-// conn connects to server i. If that connection breaks, it may reconnect to any server.
+// conn connects to server i. If the connection breaks, it may reconnect to any server.
 func (n *nodes) conn(i int, inbox string) *bus.Conn {
 	urls := []string{n.servers[i].ClientURL()}
 	for j, s := range n.servers {
@@ -89,7 +88,7 @@ func (n *nodes) engine(i int) {
 	})
 }
 
-// stepDowns makes the leader of the records' stream step down every 400 ms, until stop is
+// stepDowns makes the leader of the stream with the records step down every 400 ms until stop is
 // called. stop returns the number of step-downs.
 func (n *nodes) stepDowns() (stop func() int64) {
 	nc, err := nats.Connect(n.servers[0].ClientURL())
@@ -115,9 +114,9 @@ func (n *nodes) stepDowns() (stop func() int64) {
 	return func() int64 { cancel(); wg.Wait(); return times.Load() }
 }
 
-// For each request, two answers, the deadline and sometimes a withdrawal race, while the
-// leader of the records' stream keeps changing: every decision that a party receives is the
-// stored one, and every asker receives it.
+// For each request, two answers, the deadline and sometimes a withdrawal race, while the leader of the
+// stream with the records keeps changing. Every decision that a party gets must be the stored one, and
+// every asker must get it.
 func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	requests := 150
 	switch {
@@ -168,9 +167,9 @@ func TestDecidingAtTheDeadlineWhileTheLeaderChanges(t *testing.T) {
 	}
 }
 
-// storm makes request i. Near its deadline one approver allows it and another rejects it,
-// at the same time; if i is even, the agent also withdraws it. storm returns the outcome, or
-// an error if a party received another decision than the stored one.
+// storm sends request i. Near the deadline, one approver allows the request and another rejects it at
+// the same time. If i is even, the agent also withdraws it. storm returns the outcome. It returns an
+// error if a party got another decision than the stored one.
 func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store *bus.Store, i int, ahead time.Duration) (schemas.Outcome, error) {
 	r := rig.Permission(fmt.Sprint("S", i%10), bus.NewID(), "to fetch", fmt.Sprint("@read:/", i))
 	r.Host, r.TimeoutSeconds = "elsewhere", 5
@@ -182,7 +181,7 @@ func (n *nodes) storm(asker *bus.Asker, desks map[string]*connector.Desk, store 
 		<-time.After(time.Until(asked.Receipt.Deadline) - ahead + rand.N(1200*time.Millisecond) - time.Second)
 	}
 	var mu sync.Mutex
-	told := map[string]string{} // the id of the decision that each party received
+	told := map[string]string{} // by party, the id of the decision that the party got
 	tell := func(who string, d schemas.Decision, err error) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// told is the result that one party of a race got.
+// told is the result for one party of a race.
 type told struct {
 	who      string
 	outcome  schemas.Outcome // the outcome that the party asked for
@@ -23,8 +23,8 @@ type told struct {
 }
 
 // race sends at the same time an allow and a denial by each of two approvers, and a withdrawal
-// by the agent. It returns the result of each, and the decision that the waiting agent gets.
-// If the request was decided at once, it returns only that decision.
+// by the agent. It returns the result of each, and the decision that the waiting agent gets. If
+// the request was decided at once, it returns only that decision.
 func race(env *rig.Env, q *rig.Question) []told {
 	ann, bob, ada := env.Ann(), env.Bob(), env.Agent("ada")
 	says := func(p *rig.Person, outcome schemas.Outcome, option string) func() told {
@@ -59,8 +59,8 @@ func race(env *rig.Env, q *rig.Question) []told {
 	return heard
 }
 
-// oneOutcome checks the parties' results against the stored decision. Each party must get
-// that decision: as a success if it asked for this outcome, and otherwise in a refusal.
+// oneOutcome requires that each party got the stored decision: as a success if the party asked
+// for this outcome, and else in a refusal.
 func oneOutcome(stored *schemas.Decision, heard []told) error {
 	for _, h := range heard {
 		var refused *schemas.Error
@@ -89,8 +89,8 @@ func oneOutcome(stored *schemas.Decision, heard []told) error {
 	return nil
 }
 
-// Hundreds of requests on two engines, each with four answers, a withdrawal and its deadline
-// at nearly the same moment: every party gets the one stored decision.
+// Two engines get hundreds of requests, each with four answers, a withdrawal and its deadline
+// at nearly the same moment. Every party gets the one stored decision.
 func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	const sessions = 20
 	requests, atOnce := 400, 100
@@ -106,7 +106,7 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 	env := rig.Start(t, func(s *rig.Setup) { s.Engines = 2 })
 	ada := env.Agent("ada")
 	var mu sync.Mutex
-	published := map[string]map[string]bool{} // the ids of the decisions that were sent to the agent, by record key
+	published := map[string]map[string]bool{} // the ids of the decisions that the agent got, by record key
 	stop, err := ada.Conn.Subscribe("nod.v1.decision.ada.>", func(m bus.Message) {
 		var d schemas.Decision
 		if schemas.Decode(m.Data, &d) != nil {
@@ -142,14 +142,14 @@ func TestRacingAnswersMakeOneDecision(t *testing.T) {
 				return
 			}
 			q := &rig.Question{OpenRequest: asked, Agent: ada}
-			// The answers and the withdrawal are sent shortly before or after the deadline.
-			// For every fourth request they are sent well before it, so that on a slow machine
-			// not all requests time out.
+			// The answers and the withdrawal are sent shortly before or after the deadline. For
+			// every fourth request they are sent well before it, so that on a slow machine not
+			// all requests time out.
 			meet := rand.N(200*time.Millisecond) - 160*time.Millisecond
 			if i%4 == 0 {
 				meet = -rand.N(time.Second)
 			}
-			if q.Receipt.Revision != 0 { // the revision is 0 if the request was decided before its receipt: then there is no race
+			if q.Receipt.Revision != 0 { // the revision is 0 if the request was decided before its receipt, and so without a race
 				<-time.After(time.Until(q.Receipt.Deadline) - ahead + meet)
 			}
 			heard := race(env, q)

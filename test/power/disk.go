@@ -1,5 +1,5 @@
-// Package power tests nod on a disk that loses its power: a FUSE file system that knows which
-// data and which names were synced, and drops the others.
+// Package power tests nod on a disk that loses its power. The disk is a FUSE file system that knows
+// which data and names were synced. In a power cut it loses all others.
 package power
 
 import (
@@ -20,21 +20,21 @@ import (
 // page is the unit in which a disk writes data.
 const page = 4096
 
-// disk is a file system. Its files are in the directory work, as the kernel has them; synced
-// holds what would outlive a power cut. A sync of a file also keeps the names by which it is
-// reached, as on ext4.
+// disk is a file system. The directory work contains its files in their present state. The fields data
+// and names contain the state that a power cut would leave. As on ext4, a sync of a file also makes
+// the names of the file durable.
 type disk struct {
 	work, mount string
 	server      *fuse.Server
 
 	mu     sync.Mutex
-	off    bool                         // the power is off: no sync succeeds
-	fail   syscall.Errno                // the error of each sync, if not 0
-	data   map[uint64][]byte            // the synced data of a file, by inode
-	names  map[string]map[string]uint64 // the synced names of a directory, by its path in work
+	off    bool                         // the power is off, so every sync fails
+	fail   syscall.Errno                // the error of every sync, if not 0
+	data   map[uint64][]byte            // the synced data of each file, by inode
+	names  map[string]map[string]uint64 // the synced names in each directory, by the directory's path in work
 	direct map[uint64]bool              // files that were opened with O_SYNC
 
-	grave  string // holds links to removed files
+	grave  string // a directory with links to removed files
 	buried int
 }
 
@@ -68,8 +68,8 @@ type node struct {
 
 func (n *node) path() string { return filepath.Join(n.disk.work, n.Path(n.Root())) }
 
-// slowSync is the longest time that a sync takes. The slower a sync, the more is lost if nod
-// does not wait for it.
+// slowSync is the longest duration of a sync. The slower a sync is, the more data a power cut destroys
+// if nod does not wait for the sync.
 const slowSync = 20 * time.Millisecond
 
 func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
@@ -92,7 +92,7 @@ func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	return 0
 }
 
-// OpendirHandle returns a handle whose sync is that of the disk.
+// OpendirHandle returns a handle whose sync is a sync of the directory on this disk.
 func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	h, f, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
 	if errno != 0 {
@@ -126,13 +126,13 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	return inode, h, f, errno
 }
 
-// Unlink keeps the inode of the file, so that no new file gets its number.
+// Unlink keeps the inode of the file, so that no new file gets the same number.
 func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 	n.disk.bury(filepath.Join(n.path(), name))
 	return n.LoopbackNode.Unlink(ctx, name)
 }
 
-// Rename keeps the inode of the file that it replaces.
+// Rename keeps the inode of a file that it replaces.
 func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
 	n.disk.bury(filepath.Join(n.disk.work, parent.EmbeddedInode().Path(n.Root()), newName))
 	return n.LoopbackNode.Rename(ctx, name, parent, newName, flags)
@@ -153,7 +153,7 @@ func inodeOf(path string) uint64 {
 	return s.Ino
 }
 
-// keepFile makes a file's data durable, and the names by which it is reached.
+// keepFile makes the data and the names of a file durable.
 func (d *disk) keepFile(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -177,7 +177,7 @@ func (d *disk) keepName(dir, name string, inode uint64) {
 
 // keepDir makes the names in a directory durable.
 func (d *disk) keepDir(path string) {
-	entries, _ := os.ReadDir(path) // a directory that was removed meanwhile has no names
+	entries, _ := os.ReadDir(path) // a directory that was removed in the meantime has no names
 	d.names[path] = map[string]uint64{}
 	for _, e := range entries {
 		inode := inodeOf(filepath.Join(path, e.Name()))
@@ -188,22 +188,22 @@ func (d *disk) keepDir(path string) {
 	}
 }
 
-// cut ends the power: from now on no sync succeeds.
+// cut cuts the power. From now on every sync fails.
 func (d *disk) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.off = true
 }
 
-// failSyncs lets each sync fail with an error; 0 lets them succeed again.
+// failSyncs makes every sync fail with err. 0 makes syncs succeed again.
 func (d *disk) failSyncs(err syscall.Errno) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fail = err
 }
 
-// restore writes what outlived the cut to a directory. Each name and each page that was not
-// synced is kept with the probability keep.
+// restore writes the state after the power cut to a directory. A name or page that was not synced
+// survives with the probability keep.
 func (d *disk) restore(to string, keep float64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -229,7 +229,7 @@ func (d *disk) restoreDir(dir, to string, keep float64, kept map[uint64][]byte) 
 	names := map[string]uint64{}
 	for name, inode := range d.names[dir] {
 		if now := inodeOf(filepath.Join(dir, name)); now != inode && rand.Float64() < keep {
-			continue // the removal or the replacement was written
+			continue // the removal or the replacement reached the disk
 		}
 		names[name] = inode
 	}
@@ -250,7 +250,7 @@ func (d *disk) restoreDir(dir, to string, keep float64, kept map[uint64][]byte) 
 		}
 		data, ok := kept[inode]
 		if !ok {
-			data = d.data[inode] // the file was removed, and the removal is lost
+			data = d.data[inode] // the file was removed, but the removal did not reach the disk
 		}
 		if err := os.WriteFile(filepath.Join(to, name), data, 0o600); err != nil {
 			return err
@@ -264,7 +264,7 @@ func isDir(path string) bool {
 	return err == nil && s.IsDir()
 }
 
-// mix returns the synced data with some pages of the newer data. The last page may be torn.
+// mix returns the synced data, in which some pages have newer data. The last page may be torn.
 func mix(synced, now []byte, keep float64) []byte {
 	if keep == 0 || bytes.Equal(synced, now) {
 		return synced

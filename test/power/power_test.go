@@ -47,11 +47,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// told is what nod told its clients.
+// told contains the replies that nod sent to its clients.
 type told struct {
 	mu        sync.Mutex
-	receipts  map[string]schemas.Receipt // of requests without a told decision, by key
-	decisions map[string]string          // the ids of decisions in records, by key
+	receipts  map[string]schemas.Receipt // of requests whose decision nod has not sent, by key
+	decisions map[string]string          // the ids of decisions in records, by request key
 	logged    map[string]bool            // the ids of decisions in the log
 }
 
@@ -73,7 +73,7 @@ func (w *told) automatic(id string) {
 	w.logged[id] = true
 }
 
-// After a power cut, nod has everything that it told.
+// After a power cut, nod has every receipt and decision that it had sent to a client.
 func TestAPowerCutLosesNothingThatWasTold(t *testing.T) {
 	for _, mode := range []string{"group", "always"} {
 		t.Run(mode, func(t *testing.T) {
@@ -86,15 +86,16 @@ func TestAPowerCutLosesNothingThatWasTold(t *testing.T) {
 	}
 }
 
-// With an interval, a power cut loses what was told since the last sync: the disk drops data.
+// With a sync interval, a power cut destroys the receipts and decisions since the last sync. This
+// shows that the disk really loses data.
 func TestAPowerCutLosesWritesBeforeTheNextIntervalEnds(t *testing.T) {
 	lost, all := cutPower(t, "1h", 0)
 	require.NotEmpty(t, lost)
 	t.Logf("%d of %d lost", len(lost), all)
 }
 
-// If the disk is full, nod confirms nothing more, and ends with a line that says what to do. It
-// starts again once there is room, with all that it told.
+// If the disk is full, nod confirms no further request, and ends with a line that names the remedy.
+// When there is space again, nod starts and has every receipt and decision that it had sent.
 func TestAFullDiskEndsNodWithoutLosingWhatItTold(t *testing.T) {
 	d := newDisk(t)
 	up := startNod(t, d.mount)
@@ -134,12 +135,12 @@ func newDisk(t *testing.T) *disk {
 		t.Skipf("no FUSE file system can be mounted here: %v", err)
 	}
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = d.server.Unmount() }) // fails if the test has unmounted it
+	t.Cleanup(func() { _ = d.server.Unmount() }) // fails if the test has unmounted the disk
 	return d
 }
 
-// cutPower runs nod under load, cuts the power at a random moment, and returns what nod had
-// told and lost, and the number of all that it had told.
+// cutPower runs nod under load and cuts the power at a random moment. It returns the replies that nod
+// had sent and then lost, and the number of all replies that nod had sent.
 func cutPower(t *testing.T, mode string, keep float64) (lost []string, all int) {
 	t.Helper()
 	d := newDisk(t)
@@ -155,7 +156,7 @@ func cutPower(t *testing.T, mode string, keep float64) (lost []string, all int) 
 	}
 	<-ctx.Done()
 	d.cut()
-	w.mu.Lock() // what clients hear from now on does not count
+	w.mu.Lock() // ignore the replies that clients get from now on
 	receipts, decisions, logged := w.receipts, w.decisions, w.logged
 	w.receipts, w.decisions, w.logged = map[string]schemas.Receipt{}, map[string]string{}, map[string]bool{}
 	w.mu.Unlock()
@@ -202,8 +203,8 @@ func join(t *testing.T, dir string, id roles.ID) *bus.Conn {
 	return conn
 }
 
-// work asks for a call that a rule allows and for two that a person decides, and answers one
-// of these, until ctx ends.
+// work sends three calls again and again until ctx ends. A rule allows the first. The others wait for
+// a person, and work answers one of them.
 func (w *told) work(ctx context.Context, agent, person *bus.Conn, session string) {
 	asker, desk := bus.NewAsker(agent, "local"), connector.NewDesk(person, "terminal")
 	me, _ := user.Current()
@@ -239,7 +240,7 @@ func call(tool, session, id string) schemas.Request {
 	}
 }
 
-// missing compares what was told with what is stored, and describes each difference.
+// missing compares the replies that nod sent with its stores. It describes each difference.
 func missing(t *testing.T, dir string, receipts map[string]schemas.Receipt, decisions map[string]string, logged map[string]bool) (lost []string) {
 	t.Helper()
 	conn := join(t, dir, roles.ID{Role: roles.OwnerStore})

@@ -26,8 +26,8 @@ func writeRules(t *testing.T, project, settings string, at int) {
 	require.NoError(t, os.Chtimes(file, when, when))
 }
 
-// The engine reads a project's own settings file. Its rules tighten the policy and
-// never loosen it.
+// The engine reads a project's own settings file. Its rules tighten the policy and never loosen
+// it.
 func TestProjectFilesTighten(t *testing.T) {
 	t.Parallel()
 	project := t.TempDir()
@@ -86,7 +86,7 @@ func TestProjectFilesTighten(t *testing.T) {
 	}
 }
 
-// An engine applies the project files on its own machine, but not to calls on another machine.
+// An engine applies the project files on its own machine, and not to calls on another machine.
 // If a project's file is invalid, the engine asks about every call in that project.
 func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	t.Parallel()
@@ -123,8 +123,8 @@ func TestAnEngineReadsOnlyProjectsOfItsOwnHost(t *testing.T) {
 	env.Equal(schemas.Denied, ada.Gets(ask("", "ls")).Outcome)
 	env.Equal(schemas.Allowed, ada.Gets(ask("there", "ls")).Outcome)
 
-	// A session names one project, but its calls may run in other directories: the rules of
-	// the project and of the call's directory both apply.
+	// A session names one project, but its calls may run in other directories. The rules of the
+	// project and of the call's directory both apply.
 	other := t.TempDir()
 	writeRules(t, other, `{"permissions":{"deny":["Bash(cat:*)"]}}`, 1)
 	env.Equal(schemas.Allowed, ada.Gets(ask("here", "cat x")).Outcome)

@@ -6,15 +6,14 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// Compressor describes a program that compresses files.
 type Compressor struct {
-	Keeps bool // it keeps the files that it reads, unless a flag says otherwise
+	Keeps bool // the program keeps its input files unless a flag says otherwise
 	list  *Command
 }
 
-// Outputs compares the words of a command with the flags that neither delete nor overwrite files, and
-// that read no names of files from files. It returns the files that the words name to be
-// written, and the reason to ask, or "".
+// Outputs compares a command's words with the harmless flags, which neither delete nor
+// overwrite files and read no lists of files. It returns the files that the command writes, and
+// the reason to ask, or "".
 func (c Compressor) Outputs(words []string) (writes []string, why string) {
 	if c.list == nil {
 		return nil, "is a compressor whose flags nod does not know"
@@ -28,7 +27,8 @@ func (c Compressor) Outputs(words []string) (writes []string, why string) {
 	return writes, why
 }
 
-// Compressors returns the programs that compress files, by name. The caller must not change them.
+// Compressors returns the programs that compress files, by name. The caller must not change the
+// map.
 var Compressors = sync.OnceValue(func() map[string]Compressor {
 	lists := map[string]*Command{
 		"gzip":  {short: "acdhklLnNqrtvV123456789", value: "bS", long: "ascii stdout to-stdout decompress uncompress help keep list license no-name name quiet recursive rsyncable test verbose version fast best suffix:"},

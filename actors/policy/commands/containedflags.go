@@ -9,15 +9,15 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell/word"
 )
 
-// addition lists flags that a runner may have in a container besides those of runnerFlags. There,
-// the kernel keeps it to the project, so it may read any file of the project as settings or
-// code, and write where no work is lost.
+// addition lists flags that a runner may have in a container besides those of runnerFlags. The
+// kernel keeps the runner to the project, so the runner may read all files of the project as
+// settings or code, and write files if no work is lost.
 type addition struct {
-	flags string // as in the field long of Command; a name of one letter is also a short flag
+	flags string // flags in the notation of Command.long; a name of one letter is also a short flag
 	reads string // flags whose value is a file or a directory to read
 	out   string // flags whose value is a file or a directory to write
 	rest  string // the word after which all words belong to another program
-	base  string // the list of runnerFlags that is extended; the list of the same name if empty
+	base  string // the list in runnerFlags that this one extends; empty means the list with the same name
 }
 
 func additions() map[string]addition {
@@ -68,19 +68,18 @@ func additions() map[string]addition {
 	}
 }
 
-// containedList is the list of flags of a runner in a container.
 type containedList struct {
 	*Command
 	addition
 }
 
-// containedLists holds the lists of runners. The caller must not change them.
+// containedLists returns the flags of runners in a container. The caller must not change them.
 var containedLists = sync.OnceValue(func() map[string]containedList {
 	lists, all := map[string]containedList{}, runnerFlags()
 	extended := map[string]*Command{}
 	adds := additions()
 	for name := range all {
-		if _, ok := adds[name]; !ok && name != "bd" { // bd keeps notes; the list is for those of its commands that only read
+		if _, ok := adds[name]; !ok && name != "bd" { // bd keeps notes; its list has only commands that read
 			adds[name] = addition{}
 		}
 	}
@@ -123,12 +122,12 @@ func (c *Command) addFlagName(flag string) {
 	c.long += " " + flag
 }
 
-// Output is a file or a directory that a flag names to be written.
+// Output is a file or a directory that a command writes because of a flag.
 type Output struct{ Flag, Path string }
 
-// ContainedFlags compares the words of a runner with the flags with which it loses no work in a
-// container. It returns the files and directories that the flags name to be written, and the
-// reason to ask, or "". known is false if nod has no list for the command.
+// ContainedFlags compares a runner's words with the flags with which it loses no work in a
+// container. It returns the files and directories that the runner writes because of its flags,
+// and the reason to ask, or "". known is false if nod has no list for the runner.
 func ContainedFlags(name, words []string) (writes []Output, why string, known bool) {
 	list, ok := findContainedList(name)
 	if !ok {
@@ -164,7 +163,7 @@ func ContainedFlags(name, words []string) (writes []Output, why string, known bo
 	return append(writes, other.writes(&a)...), "", true
 }
 
-// writes returns the files and directories that the flags in a name to be written.
+// writes returns the files and directories that a runner writes because of its flags.
 func (l containedList) writes(a *Args) (out []Output) {
 	for _, f := range a.flags {
 		if slices.Contains(strings.Fields(l.out+" "+l.outputs), f.name) {

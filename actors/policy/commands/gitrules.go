@@ -7,13 +7,12 @@ import (
 	"sync"
 )
 
-// gitRule lists the flags that a rule such as Bash(git commit:*) covers without naming them. With
-// them, git does what the rule's author meant: it starts no program that the flag names, writes no
-// file of the flag's choice, signs nothing, and reads no other configuration. Every other flag
-// must be in the rule.
+// gitRule lists the flags that a rule such as Bash(git commit:*) covers without naming them.
+// With these flags git starts no other program, writes no other file, signs nothing, and reads
+// no other configuration. The rule must contain every other flag.
 type gitRule struct {
 	*Command
-	verbs string // for a subcommand with subcommands of its own: those that the rule covers
+	verbs string // the covered subcommands of a subcommand, such as list of git notes
 }
 
 const (
@@ -24,7 +23,7 @@ const (
 	gitLogMore   = " bisect reflog grep-reflog: alternate-refs max-age: min-age: since-as-filter: show-pulls clear-decorations reverse remove-empty"
 )
 
-// gitRules holds the lists, by subcommand. The caller must not change them.
+// gitRules returns the lists by subcommand. The caller must not change them.
 var gitRules = sync.OnceValue(func() map[string]gitRule {
 	rules := map[string]gitRule{}
 	for name, c := range table() {
@@ -99,7 +98,6 @@ var gitRules = sync.OnceValue(func() map[string]gitRule {
 	return rules
 })
 
-// without returns letters without those in drop.
 func without(letters, drop string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(drop, r) {
@@ -109,9 +107,9 @@ func without(letters, drop string) string {
 	}, letters)
 }
 
-// GitBounded reports whether the words after git are ones that a rule's author meant: every
-// subcommand and flag is on the list, or the rule contains it. Words after -- count too, because
-// git takes this word for the value of some flags.
+// GitBounded reports whether every subcommand and flag among the words after git is on a list
+// or in the rule, and so is one that the rule's author meant. Words after -- count too, because
+// git may take this word for the value of a flag.
 func GitBounded(words []string, spelled func(word string) bool) bool {
 	harmless := []string{"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--version"}
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
@@ -128,7 +126,7 @@ func GitBounded(words []string, spelled func(word string) bool) bool {
 		return !slices.ContainsFunc(words, func(w string) bool { return !spelled(w) })
 	}
 	verb := rule.verbs == ""
-	value := false // the word is the value of the flag before it
+	value := false // the word is the value of the previous flag
 	for _, w := range words[1:] {
 		switch {
 		case value:

@@ -12,19 +12,20 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// gitOption matches a line of the help of a git subcommand: a letter or its name or both, and
-// the form of its value.
+// gitOption matches a line about an option in git's help: a letter, a name or both, and the
+// form of the value.
 var gitOption = regexp.MustCompile(`(?m)^    (?:-(\w)(\[?[^\s,]*)(?:, )?)?(?:--((?:\[no-\])?[a-z0-9-]+))?(.*)$`)
 
-// gitActs matches the help of an option with which git may start a program, write a file, sign, or
-// use another configuration or repository.
+// gitActs matches the help of an option with which git may start a program, write a file, sign,
+// or use another configuration or repository.
 var gitActs = regexp.MustCompile(`(?i)\b(?:exec\w*|command|program|gpg|sign\b|signed|signature|template-dir\w*|specific file|to this file|<file>.*output|config|pack>|gitdir|helper|external|pager|write\w*|strategy>|mailbox|editor|hook\w*)\b`)
 
-// reviewedGit are the listed options whose help sounds so, and that do no such thing.
+// reviewedGit are listed options that are harmless although gitActs matches their help.
 var reviewedGit = "signoff no-verify verify edit no-post-rewrite write-fetch-head write-commit-graph signature"
 
-// The lists of flags for rules about git agree with git's own help: a flag that nod takes to
-// have the next word as its value has it, and no listed flag starts a program, signs, or writes a file of its choice.
+// The lists for rules about git must agree with git's own help: on the flags that take the next
+// word as their value, and in that no listed flag starts a program, signs, or writes a file of
+// its choice.
 func TestRulesForGitAgreeWithGitsHelp(t *testing.T) {
 	missing(t, "git")
 	dir := repository(t)
@@ -63,7 +64,6 @@ func TestRulesForGitAgreeWithGitsHelp(t *testing.T) {
 	assert.Greater(t, checked, 450)
 }
 
-// What a rule for a subcommand covers, and what it must contain.
 func TestRulesForGitCoverListedFlags(t *testing.T) {
 	bare := func(string) bool { return false }
 	for _, line := range []string{
@@ -85,7 +85,7 @@ func TestRulesForGitCoverListedFlags(t *testing.T) {
 	assert.True(t, GitBounded([]string{"log", "--output=x"}, func(w string) bool { return w == "--output=x" }), "the rule contains the flag")
 }
 
-// Git's own subcommands that have no list are covered only by rules that spell them out.
+// Git's own subcommands without a list are covered only by rules that contain all their words.
 func TestRulesForGitKnowTheirSubcommands(t *testing.T) {
 	missing(t, "git")
 	out, err := exec.Command("git", "--list-cmds=main,others").Output()

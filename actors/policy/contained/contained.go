@@ -1,14 +1,14 @@
 // Package contained tells which command lines may run contained: in a process that can write
-// only the project and its own /tmp, reads no secret and has no network. What such a process
-// can still do is lose work in the project, so the package looks for commands that delete,
-// overwrite or rewrite, and for those that are meant for something outside the project. It also
-// names the permissions without which a command would fail.
+// only the project and its own /tmp, reads no secret and has no network. Such a process can
+// still lose work in the project. So the package finds commands that delete, overwrite or
+// rewrite, and commands that are meant for something outside the project. It also lists the
+// permissions without which a command would fail.
 //
-// The package reads no files: the same line in the same place always gets the same judgement.
+// The package reads no files: the same line in the same directory always gets the same
+// judgement.
 package contained
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,41 +16,43 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/secrets"
 	"github.com/nodbus/nod/actors/policy/shell"
+	"github.com/nodbus/nod/internal/lazyregexp"
 )
 
 // Judgement says whether a command line may run contained.
 type Judgement struct {
-	// Why is the reason why the line must not run contained without an answer, or "".
+	// Why is the reason why a person must decide about the line, or "".
 	Why string
 	// Needs are the permissions without which a command of the line would fail.
 	Needs []Need
-	// Project is the directory that the line may write: the project, or the work tree of it in
-	// which the line runs.
+	// Project is the directory that the line may write: the project, or its work tree in which
+	// the line runs.
 	Project string
-	// ChangesDir is true if the line does nothing but change the directory of the shell that
-	// runs it. In a process of its own it would have no effect.
+	// ChangesDir means that the line only changes the directory of its shell. In a process of
+	// its own it would have no effect.
 	ChangesDir bool
 }
 
 // Need is a permission that a command needs.
 type Need struct {
-	Permission string // the tag, such as @network:proxy.golang.org:443
-	Command    string // the first words of the command
+	Permission string // a permission tag, such as @network:proxy.golang.org:443
+	Command    string // the first words of the command that needs the permission
 }
 
-// Judge judges command lines. It is immutable and safe for concurrent use.
+// Judge tells which command lines may run contained. It is immutable and safe for concurrent
+// use.
 type Judge struct {
 	names     *secrets.Names
 	protected *secrets.Protected // files that a contained command cannot change
 	checks    map[string]func(*command)
 }
 
-// New returns a Judge that knows secrets by these names.
+// New returns a Judge that takes files with these names for secrets.
 func New(names *secrets.Names) *Judge {
 	return &Judge{names: names, protected: secrets.CompileProtected(), checks: newChecks()}
 }
 
-// Line judges a command line that runs at loc.
+// Line tells whether a command line may run contained at loc.
 func (by *Judge) Line(src string, loc pathname.Location) Judgement {
 	if len(loc.Dirs) == 1 && pathname.MainTree(loc.Dirs[0]) == loc.Main {
 		if top := pathname.WorkTree(loc.Dirs[0]); top != "" && !pathname.Within(loc.Project, top) {
@@ -77,7 +79,7 @@ func (by *Judge) Line(src string, loc pathname.Location) Judgement {
 	}
 }
 
-// usesBackground reports whether a command waits for a program in the background, or uses one.
+// usesBackground reports whether a command waits for a background program or uses one.
 func usesBackground(st shell.Step) bool {
 	if len(st.Words) == 0 {
 		return false
@@ -89,13 +91,13 @@ func usesBackground(st shell.Step) bool {
 	return false
 }
 
-// judge collects the judgement of a line.
+// judge collects the judgement of one line.
 type judge struct {
 	*Judge
 	script *shell.Script
 	why    string
 	needs  []Need
-	edited []string // files that the line changes; their new content is not read
+	edited []string // the files that the line changes, and whose new content nod does not read
 }
 
 func (j *judge) refuse(why string) {
@@ -104,7 +106,6 @@ func (j *judge) refuse(why string) {
 	}
 }
 
-// need adds a permission that a command needs.
 func (j *judge) need(words []shell.Term, tag string) {
 	n := Need{Permission: tag, Command: shown(words)}
 	if !slices.ContainsFunc(j.needs, func(o Need) bool { return o.Permission == tag }) {
@@ -112,7 +113,7 @@ func (j *judge) need(words []shell.Term, tag string) {
 	}
 }
 
-// shown returns the first words of a command, for a person.
+// shown returns the first words of a command, for people.
 func shown(words []shell.Term) string {
 	var out []string
 	for _, w := range words[:min(len(words), 3)] {
@@ -124,7 +125,6 @@ func shown(words []shell.Term) string {
 	return strings.Join(out, " ")
 }
 
-// all judges every command of a script.
 func (j *judge) all(s *shell.Script) {
 	if s.Why != "" {
 		j.refuse("the line " + s.Why)
@@ -134,7 +134,6 @@ func (j *judge) all(s *shell.Script) {
 	}
 }
 
-// step judges one command.
 func (j *judge) step(s *shell.Script, st shell.Step) {
 	for _, d := range st.Dirs {
 		if !pathname.Within(d, s.Project) && !private(d) {
@@ -177,22 +176,22 @@ func (j *judge) step(s *shell.Script, st shell.Step) {
 	c.other()
 }
 
-// programName matches the names and paths of programs that a person reads as they are.
-var programName = regexp.MustCompile(`^(?:[~.]?/|\.\./)?[A-Za-z0-9_.+:][A-Za-z0-9_.+:@/-]*[A-Za-z0-9_.+-]$|^[A-Za-z0-9_:.]$`)
+// programName matches names and paths of programs that people can read safely.
+var programName = lazyregexp.New(`^(?:[~.]?/|\.\./)?[A-Za-z0-9_.+:][A-Za-z0-9_.+:@/-]*[A-Za-z0-9_.+-]$|^[A-Za-z0-9_:.]$`)
 
 // command is one command whose name is known.
 type command struct {
 	*judge
 	shell.Step
 	script *shell.Script
-	name   string // the program's name, without its directory
+	name   string // the program's name without its directory
 	args   []shell.Term
 }
 
 func (c *command) refuse(why string) { c.judge.refuse(c.name + " " + why) }
 
-// assign judges a variable. Some variables name programs or options that later commands obey,
-// and so hide what the line does.
+// assign checks a variable. Some variables name programs or options for later commands, and so
+// hide the effects of a line.
 func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 	switch {
 	case obeyed(a.Name) && !(a.Value.Known && harmlessValue[a.Value.Text]):
@@ -210,11 +209,11 @@ func (j *judge) assign(s *shell.Script, st *shell.Step, a shell.Assign) {
 	}
 }
 
-// harmlessValue are programs that do nothing, with which GIT_EDITOR and the like keep a command
-// from waiting for a person.
+// harmlessValue are programs without effect. As the value of GIT_EDITOR, for example, they keep
+// a command from waiting for a person.
 var harmlessValue = map[string]bool{"true": true, "cat": true, ":": true, "": true, "0": true, "1": true}
 
-// obeyed reports whether programs run what a variable with this name says.
+// obeyed reports whether the value of a variable with this name can change what programs do.
 func obeyed(name string) bool {
 	switch name {
 	case "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "PS4", "PROMPT_COMMAND", "SHELL", "HOME", "CDPATH", "PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PERL5OPT", "PERL5LIB",
@@ -233,11 +232,11 @@ func obeyed(name string) bool {
 	return strings.HasSuffix(name, "EDITOR") || strings.HasSuffix(name, "PAGER")
 }
 
-// scratchVariable are variables that name a place for files that a program makes.
+// scratchVariable are variables that name a directory for a program's own files.
 var scratchVariable = set("TMPDIR TMP TEMP OUT OUTPUT OUTDIR DESTDIR PREFIX GOCACHE GOTMPDIR CCACHE_DIR")
 
-// flagsVariable reports whether a variable holds no flags, or only flags that are known to run nothing
-// and to write nothing. Compilers and runners add the flags of some variables to their own.
+// flagsVariable reports whether a variable has no flags, or only flags that run and write
+// nothing. Compilers and runners add the flags of some variables to their own.
 func flagsVariable(a shell.Assign) bool {
 	text := a.Value.Before()
 	holds := strings.HasPrefix(text, "-") || strings.HasPrefix(text, "@") || strings.Contains(text, " -")
@@ -245,9 +244,9 @@ func flagsVariable(a shell.Assign) bool {
 	return !holds && (!named || a.Value.Known) || a.Value.Known && harmlessFlags.MatchString(text)
 }
 
-var harmlessFlags = regexp.MustCompile(`^(?:\s*(?:-?-count=\d+|-mod=(?:readonly|vendor)|-v|-race|-short|-tags=[\w,]+|-p=\d+|-trimpath|-buildvcs=\w+|-timeout=\w+|-[DWAF] ?[\w:-]+|-O[0-3sg]?|-g|-W\w*(?:-\w+)*|-f(?:no-)?(?:PIC|omit-frame-pointer|sanitize=\w+)|-std=[\w+]+|-Xm[sx]\d+[kmgKMG]?|-q|-x|-s|-vv|--verbose|--color=\w+|--tb=\w+|-n ?\d+|-j ?\d*|-C (?:opt-level|debuginfo|target-cpu|panic|codegen-units)=\w+))*\s*$`)
+var harmlessFlags = lazyregexp.New(`^(?:\s*(?:-?-count=\d+|-mod=(?:readonly|vendor)|-v|-race|-short|-tags=[\w,]+|-p=\d+|-trimpath|-buildvcs=\w+|-timeout=\w+|-[DWAF] ?[\w:-]+|-O[0-3sg]?|-g|-W\w*(?:-\w+)*|-f(?:no-)?(?:PIC|omit-frame-pointer|sanitize=\w+)|-std=[\w+]+|-Xm[sx]\d+[kmgKMG]?|-q|-x|-s|-vv|--verbose|--color=\w+|--tb=\w+|-n ?\d+|-j ?\d*|-C (?:opt-level|debuginfo|target-cpu|panic|codegen-units)=\w+))*\s*$`)
 
-// setsNames are commands of the shell that evaluate the index in the name of a variable.
+// setsNames are shell commands that evaluate the index in a variable's name.
 var setsNames = set("read getopts mapfile readarray declare typeset let")
 
 // judgeWords looks for secrets and for hidden commands in the words of a command.
@@ -256,7 +255,7 @@ func (c *command) judgeWords() {
 		return
 	}
 	args := c.args
-	if patternFirst[c.name] { // the first operand is a pattern or a script, not a path
+	if patternFirst[c.name] { // the first operand is a pattern or a script, and no path
 		for i, t := range args {
 			if !strings.HasPrefix(t.Text, "-") {
 				args = slices.Delete(slices.Clone(args), i, i+1)
@@ -282,12 +281,12 @@ func (c *command) judgeWords() {
 	}
 }
 
-// hiddenDanger reads a word as a command line, because some program may run it, and refuses it
-// if one of its commands is dangerous.
+// hiddenDanger refuses a word that is a dangerous command line, because a program may run the
+// word.
 func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	in := s.Inner(text, st.Dirs)
 	if in.Why != "" {
-		return // not a command line, so no shell runs it
+		return // no shell runs the word, because it is no command line
 	}
 	for _, inner := range in.Steps {
 		if len(inner.Words) == 0 || !inner.Words[0].Known {
@@ -302,7 +301,7 @@ func (j *judge) hiddenDanger(s *shell.Script, st *shell.Step, text string) {
 	}
 }
 
-// other judges a command that no function of checks knows. The kernel bounds what it can reach.
+// other checks a command without a check of its own. The kernel limits what it can do.
 func (c *command) other() {
 	switch {
 	case pureReaders[c.name]:
@@ -317,7 +316,7 @@ func (c *command) other() {
 	}
 }
 
-// entry judges a command by the command table.
+// entry checks a command by the command table.
 func (c *command) entry() {
 	argv, known := c.argv()
 	if why := commands.DecidedByPerson(argv); why != "" {
@@ -334,8 +333,8 @@ func (c *command) entry() {
 	c.mayWrap()
 }
 
-// mayWrap judges the words of a command that nod does not know as the commands that it may run,
-// as setarch runs the words after it.
+// mayWrap checks the words of an unknown command, which it may run as a command: setarch, for
+// example, runs the words after it.
 func (c *command) mayWrap() {
 	for i, t := range c.args {
 		if !t.Known || strings.HasPrefix(t.Text, "-") {
@@ -353,8 +352,8 @@ func (c *command) mayWrap() {
 	}
 }
 
-// argv returns the command's words. An unknown word is replaced by its known beginning; the
-// second result says whether all words are known.
+// argv returns the command's words, and whether all of them are known. An unknown word is
+// replaced by its known beginning.
 func (c *command) argv() ([]string, bool) {
 	argv, known := []string{c.name}, true
 	for _, t := range c.args {

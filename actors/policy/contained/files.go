@@ -9,8 +9,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// split divides words into flags and operands. valued are the letters of short flags, and the
-// long flags, whose value is the next word.
+// split divides words into flags and operands. valued lists the flags whose value is the next
+// word: letters of short flags, and names of long ones.
 func split(args []shell.Term, valued ...string) (flags, operands []shell.Term) {
 	for i := 0; i < len(args); i++ {
 		t := args[i]
@@ -31,8 +31,8 @@ func split(args []shell.Term, valued ...string) (flags, operands []shell.Term) {
 	return flags, operands
 }
 
-// hasFlag reports whether one of the flags is a long flag of the list, also abbreviated, or a
-// group of short flags that contains one of the letters.
+// hasFlag reports whether one of the flags is a listed long flag, also abbreviated, or a group
+// of short flags with one of the letters.
 func hasFlag(flags []shell.Term, letters string, long ...string) bool {
 	for _, f := range flags {
 		name, _, _ := strings.Cut(f.Text, "=")
@@ -51,7 +51,7 @@ func hasFlag(flags []shell.Term, letters string, long ...string) bool {
 	return false
 }
 
-// deletes judges rm: only build output and files in the private /tmp may go.
+// deletes checks rm, which may delete only build output and files in the private /tmp.
 func (c *command) deletes() {
 	_, operands := split(c.args)
 	if len(operands) == 0 {
@@ -71,7 +71,6 @@ func (c *command) deletes() {
 	}
 }
 
-// removesEmpty judges rmdir, which removes only empty directories.
 func (c *command) removesEmpty() {
 	_, operands := split(c.args)
 	for _, t := range operands {
@@ -79,7 +78,7 @@ func (c *command) removesEmpty() {
 	}
 }
 
-// copies judges cp. A copy as a link would make a later write change the original.
+// copies checks cp. After a copy as a link, a later write would change the original.
 func (c *command) copies() {
 	flags, operands := split(c.args, "-t", "--target-directory", "-S", "--suffix")
 	if hasFlag(flags, "lst", "--link", "--symbolic-link", "--target-directory", "--remove-destination") || hasFlag(flags, "n", "--no-clobber") && hasFlag(flags, "fiu", "--force", "--interactive", "--update") {
@@ -95,8 +94,8 @@ func (c *command) copies() {
 	c.carries(operands[:last], operands[last])
 }
 
-// moves judges mv, which must overwrite nothing and keep the moved files in the project: what
-// lies in build output or /tmp may be deleted later.
+// moves checks mv. It must overwrite nothing, and moved files must stay in the project outside
+// build output, which may be deleted later.
 func (c *command) moves() {
 	flags, operands := split(c.args)
 	if !hasFlag(flags, "n", "--no-clobber") || hasFlag(flags, "fibtuS", "--force", "--interactive", "--update", "--target-directory", "--exchange") {
@@ -117,7 +116,7 @@ func (c *command) moves() {
 	}
 }
 
-// links judges ln: only new symbolic links that stay in the project.
+// links checks ln, which may only make new symbolic links within the project.
 func (c *command) links() {
 	flags, operands := split(c.args)
 	if !hasFlag(flags, "s", "--symbolic") || hasFlag(flags, "fibntTSLP", "--force", "--target-directory", "--no-dereference") {
@@ -140,7 +139,7 @@ func (c *command) links() {
 	}
 }
 
-// creates judges commands whose operands are files that they make or change without losing
+// creates checks commands that make or change the files in their operands without losing
 // content.
 func (c *command) creates() {
 	_, operands := split(c.args, "-m", "-r", "-d", "-t", "--mode", "--reference", "--date")
@@ -157,7 +156,6 @@ func (c *command) tees() {
 	}
 }
 
-// changesMode judges chmod on single files.
 func (c *command) changesMode() {
 	flags, operands := split(c.args)
 	if len(flags) > 0 && hasFlag(flags, "R", "--recursive", "--reference") || len(operands) < 2 {
@@ -172,7 +170,7 @@ func (c *command) changesMode() {
 // tarLetters are the flags of tar that only list an archive, or unpack it to a directory.
 const tarLetters = "txvfzjJaCkOpm"
 
-// archives judges tar and unzip: listing, or unpacking into /tmp or build output.
+// archives checks tar and unzip, which may list, or unpack into /tmp or build output.
 func (c *command) archives() {
 	argv, known := c.argv()
 	text := strings.Join(argv[1:], " ")
@@ -200,8 +198,8 @@ func (c *command) archives() {
 	c.refuse("may overwrite files of the project")
 }
 
-// compresses judges gzip and its like, which replace a file unless they keep it. A flag that is
-// not listed may delete files, overwrite them or read further flags.
+// compresses checks gzip and similar commands, which replace a file unless they keep it. An
+// unlisted flag may delete files, overwrite them or read further flags.
 func (c *command) compresses() {
 	list := commands.Compressors()[c.name]
 	argv, _ := c.argv()

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// flags judges the flags of a command. A runner may have the flags of its list. The flags of
-// a command that nod does not know are judged by their names.
+// flags checks the flags of a command: those of a runner by its list, those of an unknown
+// command by their names.
 func (c *command) flags(name []string, args []shell.Term) {
 	words := make([]string, len(args))
 	for i, t := range args {
@@ -36,7 +36,7 @@ func (c *command) flags(name []string, args []shell.Term) {
 	}
 }
 
-// namedOutputs judges the flags of a command without a list that name a file to write.
+// namedOutputs checks flags that name a file to write, for a command without a list.
 func (c *command) namedOutputs(args []shell.Term) {
 	for i, t := range args {
 		name, value, eq := strings.Cut(t.Text, "=")
@@ -59,9 +59,9 @@ func (c *command) namedOutputs(args []shell.Term) {
 	}
 }
 
-// output judges a file or a directory that a flag names to be written. Its name must show that
-// it holds nothing that a person wrote. A compiler may write a program, whose name often has no
-// extension.
+// output checks a file or a directory that a command writes because of a flag. Its name must
+// show that no person wrote its content. A compiler may write a program, whose name often has
+// no extension.
 func (c *command) output(out shell.Term, compiler bool) {
 	if !out.Known {
 		c.refuse("writes a file whose path is not known")
@@ -77,14 +77,14 @@ var generated = regexp.MustCompile(`(?i)^(?:.+\.(?:o|so|a|lib|dll|dylib|exe|obj|
 	`(?:c|cover|coverage|test|tests|bench|result|results|report|trace|mem|cpu|block|mutex)[\w-]*\.(?:out|txt|trace|html|json|xml|svg)|[\w-]*junit[\w-]*\.xml|` +
 	`(?:gen|generated|__generated__|bin|obj|tmp|temp|logs?|reports?|test-results|artifacts|site|_site|public/build|\.?cache)(?:-[\w-]+)?)$`)
 
-// compilers are commands whose -o names a program to write.
+// compilers are commands whose flag -o names a program to write.
 var compilers = set("go gcc cc g++ c++ clang clang++ rustc ld nasm as ghc javac wasm-pack tcc zig")
 
-// attached are the commands whose -o can have its value in the same word.
+// attached are the commands whose flag -o may have its value in the same word.
 var attached = set("gcc cc g++ c++ clang clang++ ld curl shuf iconv as nasm javac rustc ctags etags m4 bison flex pandoc dot msgfmt sass")
 
-// writesTo reports whether a flag of a command that nod does not know names a file or a directory to
-// write, by the flag's name.
+// writesTo reports whether a flag's name shows that it names a file or a directory to write,
+// for a command that nod does not know.
 func writesTo(flag string) bool {
 	if flag == "-o" || flag == "-O" {
 		return true
@@ -97,8 +97,8 @@ var camel = regexp.MustCompile(`([a-z])([A-Z])`)
 var outputFlag = regexp.MustCompile(`(?i)^(?:.*[-_.])?(?:out|outs|outdir|outfile|outputs?|outputfile|outputdir|dest|destdir|destination|dst|save|write|dump|export|emit|backup|artifacts?|basetemp|logfile|cachedir|destdir|` +
 	`(?:coverage?|cover|cpu|mem|block|mutex)profile|trace|(?:target|log|report|reports|cache|build|install|scratch|temp|tmp|work|results?|stats|coverage|profile|declaration|bin|pack|gen|data|state|site|html|xml|json|junit|log-junit|test)[-_]?(?:dir|directory|file|path|folder|root|location|prefix|destination|name))(?:[-_](?:to|dir|directory|file|path|folder|name|prefix|location))?$`)
 
-// namedHarm judges flags of a command without a list that say that it deletes or overwrites files,
-// or runs a program, and operands that say so.
+// namedHarm checks flags and operands of a command without a list whose names show that the
+// command deletes or overwrites files, or runs a program.
 func (c *command) namedHarm(args []shell.Term) {
 	if slices.ContainsFunc(args, func(t shell.Term) bool { return t.Text == "--help" || t.Text == "--version" || t.Text == "--dry-run" }) {
 		return

@@ -11,18 +11,17 @@ import (
 	"github.com/nodbus/nod/actors/policy/shell"
 )
 
-// A line could put code into a file and run the file, at once or in a later call. Nobody would
-// have read this code. So a line may put text of its own only into the private /tmp and into
-// data files, and a line may run neither a data file nor a file in /tmp.
+// A line could store code in a file and run the file, at once or in a later call, and no person
+// would have read the code. So a line may store its own text only in the private /tmp and in
+// data files, and may run neither a data file nor a file in /tmp.
 
-// dataFile matches the names of data files: no program looks for code in a file with such a name
-// unless it is told to.
+// dataFile matches names of data files. No program looks for code in such a file by itself.
 var dataFile = regexp.MustCompile(`(?i)^(?:.*\.(?:log|md|rst|csv|tsv|diff|patch|svg|png|jpe?g|gif|webp|pdf|html?|prof|pprof|err|sum|snap)|` +
 	`(?:c|cover|coverage|test|tests|bench|result|results|report|log|trace|mem|cpu|block|mutex)[\w-]*\.(?:out|txt|trace)|` +
 	`[\w.-]*(?:out|result|report|response|data|coverage|log|dump|list|stats|before|after|diff|junit)[\w.-]*\.(?:json|jsonl|xml|txt)|` +
 	`[\w-]+\.txt|logs?|out|output|err|errors|results?|\.(?:git|docker|npm|prettier|eslint)ignore)$`)
 
-// codeNames matches names of data files' forms that programs obey.
+// codeNames matches names that look like data files, and that programs obey.
 var codeNames = regexp.MustCompile(`(?i)^(?:cmakelists|requirements[\w-]*|constraints[\w-]*)\.txt$|config`)
 
 func isData(p string) bool {
@@ -30,7 +29,7 @@ func isData(p string) bool {
 	return dataFile.MatchString(base) && !codeNames.MatchString(base)
 }
 
-// stores judges a file into which a line puts text of its own.
+// stores checks a file in which a line stores its own text.
 func (c *command) stores(t shell.Term) {
 	for _, p := range c.resolve(t) {
 		if pathname.Within(p, c.script.Project) && !isData(p) {
@@ -39,8 +38,8 @@ func (c *command) stores(t shell.Term) {
 	}
 }
 
-// carries judges a copy, a move or a link of the sources to the target. What a line could have
-// put into the sources must stay data.
+// carries checks a copy, a move or a link of the sources to the target. If a line may have
+// stored the sources, the target must be a data file too.
 func (c *command) carries(sources []shell.Term, target shell.Term) {
 	for _, t := range sources {
 		if !slices.ContainsFunc(c.resolve(t), func(p string) bool { return inPrivate(c.script, p) || isData(p) }) && !isData(wildcards.Replace(t.Text)) {
@@ -56,7 +55,7 @@ func (c *command) carries(sources []shell.Term, target shell.Term) {
 
 var wildcards = strings.NewReplacer("*", "x", "?", "x", "[", "x", "]", "x")
 
-// readsCode judges a file that a command runs as code.
+// readsCode checks a file that a command runs as code.
 func (c *command) readsCode(p string) {
 	switch {
 	case inPrivate(c.script, p):
@@ -70,8 +69,8 @@ func (c *command) readsCode(p string) {
 	}
 }
 
-// mayRunCode reports whether nod must expect a command to run code from any file that its words
-// or its directory name.
+// mayRunCode reports whether a command may run code from any file that its words or its
+// directory name.
 func (c *command) mayRunCode() bool {
 	if pureReaders[c.name] || patternFirst[c.name] || strings.ContainsAny(c.Words[0].Text, `/\\`) || commands.Reader(c.name) != nil {
 		return false
@@ -80,8 +79,8 @@ func (c *command) mayRunCode() bool {
 	return manages || c.name == "git" || interpreters[c.name] != nil || c.checks[c.name] == nil
 }
 
-// elsewhere judges the directory and the words of a command that may run code: they must not
-// lead it to code that a line may have stored.
+// elsewhere checks the directory and the words of a command that may run code. They must name
+// no file with code that a line may have stored.
 func (c *command) elsewhere() {
 	if !c.mayRunCode() {
 		return
@@ -90,7 +89,7 @@ func (c *command) elsewhere() {
 		c.refuse("runs in /tmp, where it may find code that nod has not read")
 	}
 	if interpreters[c.name] != nil || c.name == "git" {
-		return // they judge the words before their script, or take no code from their words
+		return // these commands check the words before their script, or take no code from their words
 	}
 	for i, t := range c.args {
 		name, value, eq := strings.Cut(t.Text, "=")

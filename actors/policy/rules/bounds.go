@@ -8,9 +8,9 @@ import (
 	"github.com/nodbus/nod/actors/policy/pathname"
 )
 
-// bounded reports whether the words of argv that an allow rule does not spell out are ones that
-// the rule's author meant. The author of a rule for go test or git log did not mean flags that
-// run other programs or write other files. Such a flag must be in the rule.
+// bounded reports whether the words of argv that an allow rule does not contain are ones that
+// its author meant. The author of a rule for go test or git log did not mean flags that run
+// other programs or write other files: a rule must contain such a flag.
 func (r *Rule) bounded(argv []string, loc *pathname.Location) bool {
 	if argv[0] == "git" {
 		return commands.GitBounded(argv[1:], r.spells)
