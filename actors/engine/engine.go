@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/actors"
-	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -139,7 +138,7 @@ type intake struct {
 	*base
 	holdings *holdings
 	life     *recordLife
-	exposure policy.Exposure
+	exposed  exposures
 }
 
 type withdrawals struct {

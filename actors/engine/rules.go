@@ -34,8 +34,8 @@ func searches(c *policy.Call) bool {
 	return bytes.Contains(c.Input, []byte("rg")) || bytes.Contains(c.Input, []byte("grep")) || bytes.Contains(c.Input, []byte(`\u`)) || policy.IsSearch(c.ToolName)
 }
 
-// evaluatePolicy returns the verdict of the policy. An allow becomes an ask if the
-// engine's settings or freezes may be outdated, or the project's rules cannot be read.
+// evaluatePolicy returns the verdict of the policy. An allow becomes an ask if this engine's
+// settings or freezes may be out of date, or if the project's rules cannot be read.
 func (e *intake) evaluatePolicy(s *askState) rulesResult {
 	r := &s.request
 	if r.Kind == schemas.KindQuestion {
@@ -51,7 +51,7 @@ func (e *intake) evaluatePolicy(s *askState) rulesResult {
 			out.call.Tops = policy.ThisDisk{}.Tops(out.call.Project)
 		}
 		if searches(&out.call) {
-			out.call.Exposed = e.exposure.Files(rules, rules.Dirs(out.call)...)
+			out.call.Exposed = e.exposed.files(rules, rules.Dirs(out.call)...)
 		}
 		if out.call.Home = e.Home; e.Projects != nil {
 			rules, err = e.Projects.Tighten(rules, rules.Dirs(out.call)...)

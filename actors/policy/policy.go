@@ -55,7 +55,7 @@ type Call struct {
 	// names.
 	Tops []string
 	// Exposed are files with secrets in the project that a search of their directory would show,
-	// as Exposure finds them. nil means that none is known.
+	// as ThisDisk finds them. nil means that none is known.
 	Exposed []string
 }
 

@@ -79,8 +79,7 @@ func onWindows(p string) bool {
 	return strings.HasPrefix(p, `\\`) || len(p) > 1 && p[1] == ':' && (p[0]|0x20) >= 'a' && (p[0]|0x20) <= 'z'
 }
 
-// shellRules reports whether there are deny or ask rules that may cover a shell command or a
-// path in it.
+// shellRules reports whether any deny or ask rule may cover a shell command or a path in it.
 func (ev *evaluation) shellRules() bool {
 	for i := range ev.pol.layers {
 		for _, list := range [][]rules.Rule{ev.pol.layers[i].Deny, ev.pol.layers[i].Ask} {

@@ -48,8 +48,8 @@ func (p *Policy) callLine(c *Call) (line *shell.Line, why string) {
 	return line, why
 }
 
-// commandAt returns the command line of a shell call, and moves loc to the directory in which
-// the tool runs it. why says which part of the call is unknown, or is "".
+// commandAt returns the command line of a shell call, and sets loc to the directory in which
+// the tool runs it. The result why names an unknown part of the call, or is "".
 func (p *Policy) commandAt(c *Call, in tools.Input, loc *pathname.Location) (src, why string) {
 	src, dir, why := in.Command()
 	if why == "" && c.mayBePowerShell() {

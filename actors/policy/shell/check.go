@@ -233,8 +233,7 @@ func (line *Line) SearchesExposed(paths []word.Word, skips func(file string) boo
 	return line.Location.ExposedBelow(texts, skips)
 }
 
-// SecretFilter reports whether a search with this file name filter may include files that
-// contain secrets.
+// SecretFilter reports whether a search with this file name filter may include secrets.
 func (line *Line) SecretFilter(filter string) bool {
 	return line.reader.Secrets.MayPass(filter)
 }

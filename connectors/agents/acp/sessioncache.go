@@ -38,9 +38,10 @@ func (c toolCall) foreign() bool {
 	return a != schemas.ActionOther && a != schemas.ActionMCPTool && c.kind != "" && a != kind
 }
 
-// name returns the tool's name for people and rules: the agent's own name if there is one,
-// otherwise, and for a foreign tool, acp_KIND. A tool of ACP's kind "execute" is not named Bash, because it need not
-// be a shell on this machine, and rules about Bash would apply to it.
+// name returns the tool's name for people and rules: the agent's own name or, without one
+// and for a foreign tool, acp_KIND.
+// It does not call a tool of ACP's kind "execute" Bash. Rules about Bash would then apply, although
+// the tool need not be a shell on this machine.
 func (c toolCall) name() string {
 	if c.tool != "" && !c.foreign() {
 		return c.tool

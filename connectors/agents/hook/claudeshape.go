@@ -24,7 +24,7 @@ type claudeInput struct {
 	PromptID    string          `json:"prompt_id"`
 	Transcript  string          `json:"transcript_path"`
 	Suggestions json.RawMessage `json:"permission_suggestions"`
-	DurationMS  *int            `json:"duration_ms"` // how long the call ran
+	DurationMS  *int            `json:"duration_ms"` // the duration of the call
 	MCPContext  json.RawMessage `json:"mcp_context"` // Gemini CLI: the MCP server of the tool; absent for a tool of its own
 }
 

@@ -7,69 +7,23 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 
-	"github.com/nodbus/nod/actors/policy/pathname"
 	"github.com/nodbus/nod/actors/policy/tools"
 )
-
-// Exposure finds the files with secrets in a project that a search of whole directories would
-// show: files on the list of secrets that are neither hidden nor ignored. The zero Exposure is
-// ready to use, by several goroutines at once.
-type Exposure struct {
-	mu    sync.Mutex
-	found map[string]exposure
-}
-
-type exposure struct {
-	at    time.Time
-	files []string
-}
 
 // IsSearch reports whether the tool with this name searches files.
 func IsSearch(tool string) bool { return tools.Named(tool).Kind == tools.Search }
 
 const (
-	// exposureAge is the time for which a result is used again. A file that was made meanwhile is
-	// found afterwards.
-	exposureAge = 5 * time.Second
-	// maxWalked bounds the names at which a walk looks. Files behind it are not found.
-	maxWalked = 30000
-	// maxExposed bounds the result.
-	maxExposed = 64
-	// maxExposures bounds the number of projects with a result.
-	maxExposures = 64
+	maxWalked  = 30000 // the number of names at which Exposed looks
+	maxExposed = 64    // the largest number of files that Exposed returns
 )
 
-// Files returns the exposed files below directories of this machine, as full paths. p knows the
-// names of secrets. Files ignores directories that are not absolute.
-func (e *Exposure) Files(p *Policy, dirs ...string) (files []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock() // calls about the same project then share one walk
-	var walked []string
-	for _, dir := range dirs {
-		dir = path.Clean(dir)
-		if !path.IsAbs(dir) || slices.ContainsFunc(walked, func(other string) bool { return pathname.Within(dir, other) }) {
-			continue
-		}
-		walked = append(walked, dir)
-		have, ok := e.found[dir]
-		if !ok || time.Since(have.at) >= exposureAge {
-			if e.found == nil || len(e.found) >= maxExposures {
-				e.found = map[string]exposure{}
-			}
-			have = exposure{time.Now(), p.exposed(dir)}
-			e.found[dir] = have
-		}
-		files = append(files, have.files...)
-	}
-	return files
-}
-
-func (p *Policy) exposed(dir string) (files []string) {
+// Exposed returns the files with secrets that a search of a whole directory would show: files on
+// the list of secrets that are neither hidden nor ignored. p knows the list. Exposed looks at no
+// more than maxWalked names.
+func (ThisDisk) Exposed(p *Policy, dir string) (files []string) {
 	var ignored []ignoreFile
 	walked := 0
 	_ = filepath.WalkDir(dir, func(at string, d fs.DirEntry, err error) error {

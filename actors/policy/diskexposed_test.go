@@ -30,11 +30,10 @@ func projectWithSecrets(t *testing.T) string {
 
 func TestExposedFilesAreThoseThatASearchShows(t *testing.T) {
 	dir := projectWithSecrets(t)
-	var e policy.Exposure
-	files := e.Files(preset(t, ""), dir)
+	files := policy.ThisDisk{}.Exposed(preset(t, ""), dir)
 	assert.ElementsMatch(t, []string{dir + "/server.key", dir + "/deploy/credentials.json"}, files)
-	assert.Empty(t, e.Files(preset(t, ""), dir+"/plain"))
-	assert.Empty(t, e.Files(preset(t, ""), ""))
+	assert.Empty(t, policy.ThisDisk{}.Exposed(preset(t, ""), dir+"/plain"))
+	assert.Empty(t, policy.ThisDisk{}.Exposed(preset(t, ""), dir+"/missing"))
 	rg, err := exec.LookPath("rg")
 	if err != nil {
 		t.Skipf("left out: the comparison with ripgrep: %v", err)
