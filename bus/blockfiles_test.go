@@ -6,15 +6,18 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"github.com/nodbus/nod/bus/roles"
 )
 
-// CountFired counts the fired timers that the server stores, whether or not they are on disk.
+// CountFired counts the server's fired timers, whether or not they are on disk.
 func (r *Records) CountFired(ctx context.Context) (int, error) {
 	info, err := r.stream.Info(ctx, jetstream.WithSubjectFilter(duePrefix+">"))
 	if err != nil {
@@ -26,10 +29,16 @@ func (r *Records) CountFired(ctx context.Context) (int, error) {
 func startForBlocks(t *testing.T) (*Server, *Store) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	s, err := Embed(t.Context(), EmbedOptions{DataDir: t.TempDir(), Log: log})
+	dir, id := t.TempDir(), roles.ID{Role: roles.EngineStore}
+	keys, err := roles.OpenKeys(dir)
+	require.NoError(t, err)
+	require.NoError(t, keys.Ensure(id))
+	users, err := keys.Users()
+	require.NoError(t, err)
+	s, err := Embed(t.Context(), EmbedOptions{DataDir: dir, Users: users, Log: log})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	conn, err := Connect(t.Context(), Options{URL: s.URL(), Server: s})
+	conn, err := Connect(t.Context(), Options{URL: s.URL(), Server: s, Creds: keys.Path(id), Inbox: id.InboxPrefix()})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	store, err := OpenStore(t.Context(), conn, 1)
@@ -37,7 +46,6 @@ func startForBlocks(t *testing.T) (*Server, *Store) {
 	return s, store
 }
 
-// The pinned version of nats-server has the layout that blockFiles knows.
 func TestTheServerHasTheKnownLayout(t *testing.T) {
 	_, store := startForBlocks(t)
 	for _, k := range []*kvStream{store.Records.kvStream, store.Log.kvStream} {
@@ -52,7 +60,6 @@ func TestTheServerHasTheKnownLayout(t *testing.T) {
 	require.Nil(t, store.Sessions.disk)
 }
 
-// docs/reference/durability.md names each stream of the stores, and how it is synced.
 func TestDurabilityNamesEveryStream(t *testing.T) {
 	page, err := os.ReadFile("../docs/reference/durability.md")
 	require.NoError(t, err)
@@ -69,7 +76,7 @@ func TestDurabilityNamesEveryStream(t *testing.T) {
 	}
 }
 
-// The syncs of a stream with another layout are left to the server, with a line in the log.
+// A stream with an unknown layout is synced by the server, and the log says so.
 func TestAnUnknownLayoutIsSyncedByTheServer(t *testing.T) {
 	s, store := startForBlocks(t)
 	_, err := store.conn.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "in_memory", Storage: jetstream.MemoryStorage})
@@ -82,8 +89,9 @@ func TestAnUnknownLayoutIsSyncedByTheServer(t *testing.T) {
 	require.Equal(t, 2, strings.Count(said.String(), "the server syncs each of its writes"))
 }
 
-// The server syncs a message on its own if it replaces one in another block, because the
-// server may remove that block before the next sync; also while a write has an unknown outcome.
+// A message that replaces one in an older block is synced on its own, because the server may
+// remove that block before the next common sync. This also holds while the outcome of a write
+// is unknown.
 func TestAMessageThatReplacesOneInAnOlderBlockIsSyncedAtOnce(t *testing.T) {
 	_, store := startForBlocks(t)
 	files := store.Log.disk.store.(*syncedFiles).blockFiles
@@ -115,7 +123,8 @@ func TestAMessageThatReplacesOneInAnOlderBlockIsSyncedAtOnce(t *testing.T) {
 	require.False(t, files.syncAlways.Load())
 }
 
-// A store that is stopping reports success without a sync; a wait for it fails.
+// A store that is stopping reports success without a sync. Callers that wait for the sync must
+// get an error.
 func TestASyncOfAStoppedStreamFails(t *testing.T) {
 	s, store := startForBlocks(t)
 	_, err := store.Log.publish(t.Context(), &nats.Msg{Subject: "nod.v1.log.S"}, 0)
@@ -129,5 +138,24 @@ func TestASyncOfAStoppedStreamFails(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprint(errStreamStopped))
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "the failure was not reported")
+	}
+}
+
+// A stream that is opened while the server closes confirms nothing.
+func TestAStreamThatOpensWhileTheServerCloses(t *testing.T) {
+	s, store := startForBlocks(t)
+	clear(s.syncs.streams)
+	s.syncs.close()
+	require.ErrorIs(t, s.syncs.of(store.Log.name).wait(t.Context(), 1), errServerClosed)
+}
+
+// The server's messages about a failed disk reach Failed; see also test/power.
+func TestTheServersMessagesAboutItsDiskAreReported(t *testing.T) {
+	for _, format := range []string{
+		"Filestore [%s] Critical write error: %v", "JetStream stream '%s' critical write error: %v", "JetStream out of %s resources, will be DISABLED: %v",
+	} {
+		l := &natsLog{log: slog.New(slog.DiscardHandler), disk: newDiskFailure("/data", EmbedOptions{})}
+		l.Errorf(format, "S", syscall.ENOSPC)
+		require.EqualError(t, <-l.disk.failed, "nothing more can be stored in /data (no space left on device): make room on the disk, then start nod again; all that nod confirmed is stored")
 	}
 }

@@ -8,63 +8,59 @@ import (
 	"sync/atomic"
 )
 
-// The errors that end all waits for a sync. They are permanent, and leave it unknown whether
-// a write is on disk.
+// Errors that end all waits for a sync. They are permanent, and leave unknown whether a write
+// is on disk.
 var (
 	errDisk         = fmt.Errorf("%w: the disk failed", ErrUnknown)
 	errServerClosed = fmt.Errorf("%w: the embedded NATS server is closed", ErrUnknown)
 )
 
 // groupSync makes the messages of one stream durable in groups: the server acknowledges a
-// message once the kernel has it, and one sync to disk then serves all callers that wait. A
-// nil groupSync never waits: its stream is synced by the server before each
-// acknowledgement, or may lose messages, or is not in this process.
+// message once the kernel has it, and one sync to disk serves all waiting callers. A nil
+// groupSync never waits. It stands for a stream that the server syncs itself, that may lose
+// messages, or that another process serves.
 type groupSync struct {
 	store  syncedStore
-	failed func(error) // called once, with the error of the first sync that fails
+	failed func(error) // gets the error of the first failed sync, once
 
-	synced atomic.Uint64 // all messages up to this sequence are on disk
+	synced atomic.Uint64 // the sequence up to which all messages are on disk
 
 	mu      sync.Mutex
-	current *syncRound // the round in progress, or nil
-	next    *syncRound // the round after it, or nil if no caller needs it
-	err     error      // ends every wait: errDisk or errServerClosed
+	current *syncRound // the round in progress; nil without one
+	next    *syncRound // the round after the current one; nil if no caller waits for it
+	err     error      // the error of every wait after a failure: errDisk or errServerClosed
 	end     chan struct{}
 }
 
-// syncedStore is the storage of a stream.
 type syncedStore interface {
 	// last returns the sequence of the last stored message.
 	last() uint64
-	// sync returns once everything that was stored before the call is on disk. After an
-	// error the kernel may have dropped data, so that a later success proves nothing.
+	// sync returns once everything that was stored before the call is on disk. After an error
+	// the kernel may have dropped data, so a later success proves nothing.
 	sync() error
-	// replacing is called before a message is sent that replaces the one at revision, and
-	// sent afterwards. unknown means that the message may still be stored later.
+	// replacing is called before a message is sent that replaces the one at revision. The
+	// caller calls sent after the message; unknown means that the server may still store the
+	// message later.
 	replacing(revision uint64, size int) (sent func(unknown bool))
 }
 
-// syncRound is one sync.
 type syncRound struct {
-	through uint64 // all messages up to this sequence were stored before the sync began; 0 until it begins
+	through uint64 // all messages up to this sequence were stored before the sync of the round began; 0 until then
 	done    chan struct{}
-	err     error // set before done closes
+	err     error // the error of the round; set before done is closed
 }
 
 func newGroupSync(store syncedStore, failed func(error)) *groupSync {
 	return &groupSync{store: store, failed: failed, end: make(chan struct{})}
 }
 
-// wait returns once the stored message with this sequence, and all before it, are on disk.
-// After an error a power cut may still lose them: tell nothing that depends on them.
+// wait returns once the stored message with this sequence, and all earlier ones, are on disk.
+// After an error a power cut may still lose them, so the caller must report no success.
 func (g *groupSync) wait(ctx context.Context, sequence uint64) error {
 	if g == nil || sequence <= g.synced.Load() {
 		return nil
 	}
-	r, err := g.join(sequence)
-	if err != nil {
-		return err
-	}
+	r := g.join(sequence)
 	select {
 	case <-r.done:
 		return r.err
@@ -75,7 +71,7 @@ func (g *groupSync) wait(ctx context.Context, sequence uint64) error {
 	}
 }
 
-// replacing is syncedStore's; a message that replaces none needs no preparation.
+// replacing calls the storage's method replacing, unless the message replaces none.
 func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool)) {
 	if g == nil || revision == 0 {
 		return func(bool) {}
@@ -83,23 +79,19 @@ func (g *groupSync) replacing(revision uint64, size int) (sent func(unknown bool
 	return g.store.replacing(revision, size)
 }
 
-// check starts a sync, to find out whether the storage has failed.
 func (g *groupSync) check() {
 	if g != nil {
-		_, _ = g.join(math.MaxUint64) // failed gets the error
+		g.join(math.MaxUint64) // failed gets the error
 	}
 }
 
 // join returns the first round that begins, or began, after the message was stored. It
-// starts the round if there is none in progress.
-func (g *groupSync) join(sequence uint64) (*syncRound, error) {
+// starts the round if there is none in progress. After an error every round fails.
+func (g *groupSync) join(sequence uint64) *syncRound {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.err != nil {
-		return nil, g.err
-	}
 	if g.current != nil && sequence <= g.current.through {
-		return g.current, nil
+		return g.current
 	}
 	if g.next == nil {
 		g.next = &syncRound{done: make(chan struct{})}
@@ -109,10 +101,9 @@ func (g *groupSync) join(sequence uint64) (*syncRound, error) {
 		g.current, g.next = r, nil
 		go g.run(r)
 	}
-	return r, nil
+	return r
 }
 
-// run makes one sync after another for as long as callers wait.
 func (g *groupSync) run(r *syncRound) {
 	for r != nil {
 		last := g.store.last()
@@ -127,7 +118,7 @@ func (g *groupSync) run(r *syncRound) {
 func (g *groupSync) finish(r *syncRound, err error) *syncRound {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.err != nil { // the server has stopped meanwhile: a stopped store reports success without a sync
+	if g.err != nil { // after the server has stopped, a store reports success without a sync
 		err = g.err
 	} else if err != nil {
 		g.stop(errDisk)
@@ -140,19 +131,16 @@ func (g *groupSync) finish(r *syncRound, err error) *syncRound {
 	}
 	close(r.done)
 	g.current, g.next = g.next, nil
-	if g.err != nil {
-		g.current = nil
-	}
 	return g.current
 }
 
-// stop ends all waits. The caller holds mu.
+// stop ends all waits with err. The caller holds mu.
 func (g *groupSync) stop(err error) {
 	g.err = err
 	close(g.end)
 }
 
-// close ends all waits, because the server stops.
+// close ends all waits because the server stops.
 func (g *groupSync) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -15,15 +15,14 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// patience is how long a test waits for what must happen.
 const patience = 30 * time.Second
 
-// disk is the disk of an embedded server: a test can stop its syncs and let them fail.
+// disk is the disk of an embedded server. A test can stop its syncs and make them fail.
 type disk struct {
 	mu     sync.Mutex
-	gate   chan struct{} // while it is open, syncs wait; nil means that they do not
+	gate   chan struct{} // while this channel is open, syncs wait; nil means that they do not
 	err    error
-	waited chan string // gets the stream of each sync that waits
+	waited chan string // the stream of each sync that waits
 }
 
 func (d *disk) beforeSync(stream string) error {
@@ -37,7 +36,7 @@ func (d *disk) beforeSync(stream string) error {
 	return err
 }
 
-// hang stops the syncs until the returned function is called.
+// hang stops the syncs that begin from now on until the returned function is called.
 func (d *disk) hang() (release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,7 +45,9 @@ func (d *disk) hang() (release func()) {
 	return sync.OnceFunc(func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.gate = nil
+		if d.gate == gate {
+			d.gate = nil
+		}
 		close(gate)
 	})
 }
@@ -57,7 +58,6 @@ func (d *disk) fail(err error) {
 	d.err = err
 }
 
-// grouped is a server that groups its syncs, and its stores.
 type grouped struct {
 	*disk
 	server *bus.Server
@@ -67,11 +67,12 @@ type grouped struct {
 func startGrouped(t *testing.T, dir string) *grouped {
 	t.Helper()
 	g := &grouped{disk: &disk{waited: make(chan string, 100)}}
+	keys, users := keysOf(t, dir, asEngineStore)
 	var err error
-	g.server, err = bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Log: quiet(), BeforeSync: g.beforeSync})
+	g.server, err = bus.Embed(t.Context(), bus.EmbedOptions{DataDir: dir, Users: users, Log: quiet(), BeforeSync: g.beforeSync})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, g.server.Close()) })
-	conn, err := bus.Connect(t.Context(), bus.Options{URL: g.server.URL(), Server: g.server, Name: "engine", Log: quiet()})
+	conn, err := bus.Connect(t.Context(), bus.Options{URL: g.server.URL(), Server: g.server, Creds: keys.Path(asEngineStore), Inbox: asEngineStore.InboxPrefix(), Log: quiet()})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	g.store, err = bus.OpenStore(t.Context(), conn, 1)
@@ -88,7 +89,7 @@ func pendingEntry(id string) bus.Entry {
 	}}
 }
 
-// Every operation whose result may be told waits until what it wrote or read is on disk.
+// Every operation returns only once the data that it wrote or read is on disk.
 func TestNothingIsReportedBeforeItsSync(t *testing.T) {
 	ctx := t.Context()
 	g := startGrouped(t, t.TempDir())
@@ -173,7 +174,7 @@ func TestNothingIsReportedBeforeItsSync(t *testing.T) {
 	}
 }
 
-// awaitStored waits until the server itself has the new record and its fired timer.
+// awaitStored waits until the server has the new record and its fired timer.
 func awaitStored(t *testing.T, g *grouped) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -182,7 +183,7 @@ func awaitStored(t *testing.T, g *grouped) {
 	}, patience, 10*time.Millisecond)
 }
 
-// A failed sync is never reported as a success, and the server says so once, with the fix.
+// A failed sync is never reported as a success. The log reports it once, with the fix.
 func TestAFailedSyncConfirmsNothing(t *testing.T) {
 	dir := t.TempDir()
 	g := startGrouped(t, dir)
@@ -192,7 +193,7 @@ func TestAFailedSyncConfirmsNothing(t *testing.T) {
 	g.fail(syscall.ENOSPC)
 	_, err = g.store.Records.Create(t.Context(), pendingEntry("2"))
 	require.ErrorIs(t, err, bus.ErrUnknown)
-	g.fail(nil) // the kernel may have dropped the data, so a later success proves nothing
+	g.fail(nil) // after the failure, the kernel may have dropped the data, so a later success proves nothing
 	_, err = g.store.Records.Create(t.Context(), pendingEntry("3"))
 	require.ErrorIs(t, err, bus.ErrUnknown)
 	select {
@@ -207,7 +208,7 @@ func TestAFailedSyncConfirmsNothing(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A server closes while its disk hangs; what waits for the disk ends without success.
+// If a server closes while its disk hangs, all waits for the disk end without success.
 func TestAServerClosesWhileASyncHangs(t *testing.T) {
 	g := startGrouped(t, t.TempDir())
 	t.Cleanup(g.hang())
@@ -218,10 +219,49 @@ func TestAServerClosesWhileASyncHangs(t *testing.T) {
 	}()
 	<-g.waited
 	require.NoError(t, g.server.Close())
-	require.ErrorIs(t, <-failed, bus.ErrUnknown)
+	select {
+	case err := <-failed:
+		require.ErrorIs(t, err, bus.ErrUnknown)
+	case <-time.After(patience):
+		require.Fail(t, "the write still waits for its sync")
+	}
 }
 
-// One sync serves all writes that wait for it.
+// A sync serves only the writes that were stored before it began.
+func TestAWriteDuringASyncWaitsForTheNextSync(t *testing.T) {
+	g := startGrouped(t, t.TempDir())
+	endFirst := g.hang()
+	t.Cleanup(endFirst)
+	create := func(id string) <-chan error {
+		done := make(chan error, 1)
+		go func() {
+			_, err := g.store.Records.Create(t.Context(), pendingEntry(id))
+			done <- err
+		}()
+		return done
+	}
+	first := create("1")
+	<-g.waited
+	endSecond := g.hang()
+	t.Cleanup(endSecond)
+	second := create("2")
+	require.Eventually(t, func() bool {
+		n, err := g.store.Records.CountPending(t.Context(), "")
+		return err == nil && n == 2
+	}, patience, time.Millisecond, "the server has both timers")
+	endFirst()
+	require.NoError(t, <-first)
+	select {
+	case <-g.waited:
+	case err := <-second:
+		require.Fail(t, "reported before its sync", err)
+	case <-time.After(patience):
+		require.Fail(t, "there is no second sync")
+	}
+	endSecond()
+	require.NoError(t, <-second)
+}
+
 func TestOneSyncServesAllWaitingWrites(t *testing.T) {
 	g := startGrouped(t, t.TempDir())
 	release := g.hang()
@@ -240,7 +280,6 @@ func TestOneSyncServesAllWaitingWrites(t *testing.T) {
 	}
 }
 
-// Only the server's own process may write to stores whose syncs it groups.
 func TestEnginesOfOtherProcessesCannotUseGroupedStores(t *testing.T) {
 	dir := t.TempDir()
 	keys, users := keysOf(t, dir, asEngineStore, asOwnerStore)

@@ -2,11 +2,8 @@ package bus
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -14,42 +11,37 @@ import (
 	"github.com/nodbus/nod/bus/roles"
 )
 
-// The values of EmbedOptions.SyncInterval that are not an interval.
+// Values of EmbedOptions.SyncInterval that are not an interval.
 const (
-	// SyncGroup syncs a write before a connection with Options.Server reports it as stored.
-	// One sync serves all writes that wait for it.
+	// With SyncGroup, a connection with Options.Server reports a write as stored once it is
+	// synced. One sync serves all waiting writes.
 	SyncGroup time.Duration = 0
-	// SyncAlways syncs each write on its own, before the server acknowledges it.
+	// With SyncAlways, the server syncs each write on its own before it acknowledges it.
 	SyncAlways time.Duration = -1
 )
 
-// streamSyncs holds the groupSync of each stream of the embedded server.
 type streamSyncs struct {
 	nats     *server.Server
 	storeDir string
 	account  string
-	before   func(stream string) error // see EmbedOptions.BeforeSync
+	before   func(stream string) error // the function EmbedOptions.BeforeSync
 	log      *slog.Logger
-	failed   chan error // gets the first failed sync
+	disk     *diskFailure
 
 	mu      sync.Mutex
 	streams map[string]*groupSync
 	closed  bool
 }
 
-func newStreamSyncs(ns *server.Server, storeDir string, o EmbedOptions) *streamSyncs {
-	account := string(roles.Store)
-	if len(o.Users) == 0 {
-		account = server.DEFAULT_GLOBAL_ACCOUNT
-	}
+func newStreamSyncs(ns *server.Server, storeDir string, disk *diskFailure, o EmbedOptions) *streamSyncs {
 	return &streamSyncs{
-		nats: ns, storeDir: storeDir, account: account, before: o.BeforeSync, log: cmp.Or(o.Log, slog.Default()),
-		failed: make(chan error, 1), streams: map[string]*groupSync{},
+		nats: ns, storeDir: storeDir, account: string(roles.Store), before: o.BeforeSync, log: cmp.Or(o.Log, slog.Default()),
+		disk: disk, streams: map[string]*groupSync{},
 	}
 }
 
-// of returns the groupSync of a stream. It returns nil, so that the server syncs each message
-// of the stream, if it does not know the layout of this version of nats-server.
+// of returns the groupSync of a stream. If the layout of this nats-server's streams is unknown,
+// it returns nil, and the server syncs each message.
 func (s *streamSyncs) of(stream string) *groupSync {
 	if s == nil {
 		return nil
@@ -64,7 +56,7 @@ func (s *streamSyncs) of(stream string) *groupSync {
 	if g := s.streams[stream]; g != nil && g.store.(*syncedFiles).store == files.store {
 		return g
 	}
-	g := newGroupSync(&syncedFiles{files, func() error { return s.beforeSync(stream) }}, s.fail)
+	g := newGroupSync(&syncedFiles{files, func() error { return s.beforeSync(stream) }}, s.disk.report)
 	if s.closed {
 		g.close()
 	}
@@ -72,7 +64,6 @@ func (s *streamSyncs) of(stream string) *groupSync {
 	return g
 }
 
-// syncedFiles is blockFiles with a call before each sync.
 type syncedFiles struct {
 	*blockFiles
 	before func() error
@@ -90,18 +81,6 @@ func (s *streamSyncs) beforeSync(stream string) error {
 		return nil
 	}
 	return s.before(stream)
-}
-
-// fail reports the first failed sync.
-func (s *streamSyncs) fail(err error) {
-	fix := "check the disk"
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		fix = "make room on the disk"
-	}
-	select {
-	case s.failed <- fmt.Errorf("nothing more can be stored in %s (%w): %s, then start nod again; all that nod confirmed is stored", s.storeDir, err, fix):
-	default: // another stream has failed before
-	}
 }
 
 // close ends the waits for syncs.

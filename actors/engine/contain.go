@@ -11,15 +11,16 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// containable reports whether the call of a request may run contained: its host can change it and
-// has never ignored the change, and no permissions of the session bound it already.
+// containable reports whether nod may change a call so that it runs contained. It reports false
+// if the host cannot change calls or has ignored a change, and in a managed session, whose
+// permissions bound the call.
 func (s *askState) containable() bool {
 	return s.request.Contain == schemas.ContainPossible && s.request.NodPath != "" && !s.managed && !s.ignores
 }
 
-// planRun returns how the call of a request runs in the container c, with the permissions that it
-// needs, and the input that runs it so. It returns nil if c is nil, or if the call cannot run
-// contained.
+// planRun returns the contained run of a request's call in the container c, with the
+// permissions that the call needs, and the tool input that starts this run. It returns nil if c
+// is nil, or if the call cannot run contained.
 func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.RawMessage) {
 	if c == nil || !s.containable() || !c.Runs(s.request.ActionDetails) {
 		return nil, nil
@@ -34,13 +35,12 @@ func (s *askState) planRun(c *policy.Containment) (*schemas.ContainedRun, json.R
 	}, input
 }
 
-// programOf returns the nod program that starts the call of a request contained.
 func programOf(r *schemas.Request) policy.Program {
 	return policy.Program{Path: r.NodPath, Data: r.NodData}
 }
 
-// runContained returns the verdict that allows a call to run in the container of v, with the
-// permissions that it needs. If the call's input cannot be changed, a person is asked.
+// runContained allows a call to run in the container of a verdict, with the permissions that
+// the call needs. If the host cannot change the call's input, a person is asked.
 func (s *askState) runContained(out *rulesResult, v policy.Verdict) policy.Verdict {
 	run, input := s.planRun(v.Containment)
 	if run == nil {
@@ -52,8 +52,8 @@ func (s *askState) runContained(out *rulesResult, v policy.Verdict) policy.Verdi
 	return v
 }
 
-// runInput returns the input that runs the call of a waiter contained, as the record's Run says.
-// pendingID names the waiter. The record must have a Run.
+// runInput returns the tool input that runs the call of one waiter contained, according to the
+// Run of its record. pendingID names the waiter.
 func runInput(entry *bus.Entry, pendingID string) (json.RawMessage, error) {
 	r, err := requestOf(&entry.Record)
 	if err != nil {
@@ -66,8 +66,8 @@ func runInput(entry *bus.Entry, pendingID string) (json.RawMessage, error) {
 	return input, nil
 }
 
-// verdictOn does what Record.Verdict does. If the call runs contained, the input in the returned
-// decision runs it under its own id, because one id starts one command.
+// verdictOn is Record.Verdict with the tool input of a contained run. Each call's input has the
+// call's own id, because one id starts one command.
 func verdictOn(entry *bus.Entry, pendingID string) (*schemas.Decision, error) {
 	d := entry.Record.Verdict(pendingID)
 	if d == nil || entry.Record.Run == nil || d.Outcome != schemas.Allowed || pendingID == ownID(entry) {
@@ -79,7 +79,8 @@ func verdictOn(entry *bus.Entry, pendingID string) (*schemas.Decision, error) {
 	return &own, err
 }
 
-// keepRun removes the Run of a record that its decision does not allow to run contained.
+// keepRun removes the Run from a record whose decision does not allow the call to run
+// contained.
 func keepRun(entry *bus.Entry) {
 	rec := &entry.Record
 	if rec.Run == nil {
@@ -101,8 +102,8 @@ func edited(rec *schemas.Record, d *schemas.Decision) bool {
 	return d.UpdatedInput != nil && rec.Run == nil
 }
 
-// containGranted allows a call that needs permissions to run contained, if the session holds
-// all of them.
+// containGranted allows a call to run contained if the session has all permissions that the
+// call needs.
 func (s *askState) containGranted() result {
 	v := s.rules.verdict
 	if v.Containment == nil || v.Effect != policy.Ask || !s.containable() {
@@ -122,9 +123,9 @@ func (s *askState) containGranted() result {
 	return result{outcome: decided, verdict: v, basis: s.held.basisOf(holds)}
 }
 
-// run replies to the question whether a contained command may start. It may start once, soon
-// after its decision, with the words that were decided, and only if the request would be decided
-// in the same way now.
+// run replies to the question whether a contained command may start. The command may start
+// once, soon after its decision, exactly as it was decided, and only if the engine would decide
+// it in the same way now.
 func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Running, error) {
 	entry, err := e.store.Records.Get(ctx, r.Key())
 	if noRecord(err) || err == nil && entry.Record.Agent != c.name {
@@ -161,9 +162,9 @@ func (e *intake) run(ctx context.Context, c *caller, r *schemas.Run) (schemas.Ru
 	return schemas.Running{Type: schemas.TypeRunning, RunID: id, Container: entry.Record.Run.Container}, nil
 }
 
-// withDecision returns the entry of a request with its decision. A request that has joined a
-// question may be decided there and not yet in its own record; then withDecision writes the
-// decision into that record.
+// withDecision returns the entry of a request with its decision. If the decision is only in the
+// record of the question that the request has joined, withDecision writes it into the request's
+// own record.
 func (e *intake) withDecision(ctx context.Context, entry bus.Entry) (bus.Entry, error) {
 	if entry.Record.Terminal() || entry.Record.Joined == "" {
 		return entry, nil
@@ -178,7 +179,7 @@ func (e *intake) withDecision(ctx context.Context, entry bus.Entry) (bus.Entry, 
 	return e.store.Records.Get(ctx, entry.Key)
 }
 
-// mayStart returns the reason why the command of an entry's request must not start, or nil.
+// mayStart returns the reason why a decided command must not start, or nil.
 func (e *intake) mayStart(entry *bus.Entry, r *schemas.Run) error {
 	run, d := entry.Record.Run, ownDecision(entry)
 	switch {
@@ -196,8 +197,8 @@ func (e *intake) mayStart(entry *bus.Entry, r *schemas.Run) error {
 	return nil
 }
 
-// stillContained checks a decided request again, by the rules, freezes and permissions that are
-// in force now. It returns an error unless the request would still run contained as decided.
+// stillContained checks a decided request again by the present rules, freezes and permissions.
+// It returns an error unless the request would run contained as decided.
 func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Record) error {
 	r, err := requestOf(rec)
 	if err != nil {
@@ -231,7 +232,7 @@ func (e *intake) stillContained(ctx context.Context, c *caller, rec *schemas.Rec
 	return nil
 }
 
-// stillApproved reports whether a person's approval of a call still holds: the standing
+// stillApproved reports whether a person's approval of a call is still in force: the standing
 // permission that came with it, if any, has not ended.
 func (e *intake) stillApproved(ctx context.Context, d *schemas.Decision) (bool, error) {
 	if !d.Lasts() {
@@ -248,7 +249,7 @@ func sameRun(a, b *schemas.ContainedRun) bool {
 		slices.Equal(a.Container.Permissions, b.Container.Permissions)
 }
 
-// ran records the end of a contained command, once.
+// ran records the end of a contained command. A repeated report changes nothing.
 func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK, error) {
 	entry, err := e.store.Records.Get(ctx, r.Key())
 	if noRecord(err) || err == nil && entry.Record.Agent != c.name {
@@ -263,7 +264,7 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 			return nil, notFound(r.Key())
 		}
 		if run.Report != nil {
-			return nil, nil // the report was sent twice
+			return nil, nil
 		}
 		ended, report := *run, r.Report
 		report.EndedAt = e.clock.now()
@@ -274,9 +275,9 @@ func (e *intake) ran(ctx context.Context, c *caller, r *schemas.Ran) (schemas.OK
 	return schemas.OK{Type: schemas.TypeOK}, err
 }
 
-// recordUncontained records that a host ran a call as the agent wrote it, although the call was
-// allowed to run only contained. The session's later calls then ask. It returns the ids of the
-// calls.
+// recordUncontained records that a host ran a call without its container, although the call was
+// allowed only contained. The engine then contains no later call of the session, but asks. It
+// returns the ids of the calls.
 func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *schemas.HostResolved, same string) (ids []string, err error) {
 	decided, err := e.store.Records.ChangedSince(ctx, p.SessionID, e.clock.now().Add(-schemas.MaxRunAge))
 	if err != nil {
@@ -313,7 +314,7 @@ func (e *withdrawals) recordUncontained(ctx context.Context, agent string, p *sc
 	return ids, err
 }
 
-// logRan appends the end of a contained command to the log, without the names of files.
+// logRan logs the end of a contained command, without the names of changed files.
 func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Prompt) error {
 	run := entry.Record.Run
 	if run == nil || run.Report == nil {
@@ -328,8 +329,8 @@ func (e *effects) logRan(ctx context.Context, entry bus.Entry, prompt schemas.Pr
 	return err
 }
 
-// contain returns the verdict on a call that may run in the container of v. A harmless call is
-// allowed as it is if its input cannot be changed; about any other call a person is asked.
+// contain returns the verdict on a call that may run contained. If it cannot run contained, a
+// harmless call is allowed uncontained, and a person is asked about any other call.
 func (s *askState) contain(out *rulesResult, v policy.Verdict) policy.Verdict {
 	harmless := v.Effect == policy.Allow
 	if s.containable() {

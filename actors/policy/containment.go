@@ -12,12 +12,12 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Containment says in which container a command line may run.
+// Containment describes the container in which a command line may run.
 type Containment struct {
-	Line     string `json:"line"`                // the command line, as the agent wrote it
-	Dir      string `json:"dir"`                 // where it runs; clean and absolute
-	Project  string `json:"project"`             // the directory that it may write
-	ReadOnly bool   `json:"read_only,omitempty"` // it may not write the project either
+	Line     string `json:"line"`                // the command line as the agent wrote it
+	Dir      string `json:"dir"`                 // the clean, absolute directory in which the line runs
+	Project  string `json:"project"`             // the directory that the line may write
+	ReadOnly bool   `json:"read_only,omitempty"` // the line may not write the project, either
 
 	needs []contained.Need
 }
@@ -25,12 +25,12 @@ type Containment struct {
 // Program is the nod program that starts contained commands.
 type Program = contained.Program
 
-// containedRule is the Rule of verdicts that run a call contained, or would if a permission
-// were granted.
+// containedRule is the Rule of verdicts on calls that run contained, or would with a
+// permission.
 const containedRule = "default contained"
 
 // contain sets the verdict on a command line that no rule decides: it runs contained, or a
-// person is asked for exactly what it lacks.
+// person is asked for exactly the missing permissions.
 func (ev *evaluation) contain(src string) {
 	c, why := ev.containment(src)
 	switch {
@@ -44,8 +44,8 @@ func (ev *evaluation) contain(src string) {
 	}
 }
 
-// containHarmless adds to an allow that a harmless line may run contained, without writing even
-// the project. A host that cannot change the call runs it as it is.
+// containHarmless adds to an allow that a harmless line may run contained, without the right to
+// write the project. If the host cannot change the call, it runs uncontained.
 func (ev *evaluation) containHarmless(src string) {
 	if c, _ := ev.containment(src); c != nil && len(c.needs) == 0 {
 		c.ReadOnly = true
@@ -71,7 +71,7 @@ func (ev *evaluation) containment(src string) (*Containment, string) {
 	return &Containment{Line: src, Dir: ev.location.Dirs[0], Project: j.Project, needs: j.Needs}, ""
 }
 
-// lack tells a person which permissions a line lacks.
+// lack describes the permissions that a line lacks, for people.
 func (c *Containment) lack(needs []contained.Need) string {
 	byCommand := map[string][]string{}
 	var order []string
@@ -99,7 +99,7 @@ func (c *Containment) Needs() []Permission {
 	return perms
 }
 
-// Runs reports whether RunInput changes this input so that it runs the line of c.
+// Runs reports whether RunInput can change this input to run the line of c.
 func (c *Containment) Runs(input json.RawMessage) bool {
 	in, err := tools.ReadInput(input)
 	if err != nil {
@@ -109,13 +109,14 @@ func (c *Containment) Runs(input json.RawMessage) bool {
 	return src == c.Line && why == "" && (dir == "" || pathname.Clean(dir) == c.Dir)
 }
 
-// Words returns the words that the changed command runs contained.
+// Words returns the words of the command that runs contained.
 func (c *Containment) Words() []string { return contained.Words(c.Line) }
 
-// RunInput returns the input of a shell tool with its command replaced by one that asks the
-// engine for the decision with this key, and then runs the original command contained, by the
-// nod program by. RunInput also returns the words that run contained. It returns false if the
-// input has no single text field for the command, or if a path of by is not clean and absolute.
+// RunInput returns a shell tool's input with a command line that asks the engine for the
+// decision with this key, and then runs the original line contained. The parameter by is the
+// nod program that does this. RunInput also returns the words that run contained. It returns
+// false if the input has no single text field for the command, or if a path of by is not clean
+// and absolute.
 func RunInput(input json.RawMessage, by Program, key string) (changed json.RawMessage, words []string, ok bool) {
 	in, err := tools.ReadInput(input)
 	if err != nil || !usable(by.Path) || by.Data != "" && !usable(by.Data) {

@@ -88,8 +88,8 @@ func TestTheInputThatRunsContainedNamesTheDecision(t *testing.T) {
 	}
 }
 
-// No call of the corpus that a person should see runs without a question outside containment;
-// and no call of class danger, net or install runs even there.
+// No call of the corpus that a person should see runs without a question, except contained; and
+// no call of class danger, net or install runs even contained.
 func TestRealCallsContained(t *testing.T) {
 	p := preset(t, policy.PresetContained)
 	counts := map[string]map[policy.Effect]int{}

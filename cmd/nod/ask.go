@@ -32,8 +32,8 @@ type askCmd struct {
 	JSON           bool     `name:"json" help:"Print the decision, or the receipt, as JSON."`
 }
 
-// agent connects as an agent for one command. The caller must call done, which
-// closes the connection and cancels ctx.
+// agent connects as an agent for one command. The caller must call done, which closes the connection
+// and cancels ctx.
 func (e *env) agent(name string) (ctx context.Context, client *nod.Client, done func(), err error) {
 	ctx, cancel := e.soon()
 	if client, err = nod.Connect(ctx, nod.Options{Place: e.place, Agent: name, Log: e.log}); err != nil {
@@ -121,9 +121,8 @@ func (c *askCmd) request(e *env) (schemas.Request, error) {
 	return r, nil
 }
 
-// details returns the tool's input as JSON, with the working directory in its field cwd,
-// and the working directory by itself. If the input has no cwd, the working directory is
-// this process's.
+// details returns the tool's input as JSON, and the call's working directory. If the input has no
+// field cwd, details sets that field to this process's working directory.
 func (c *askCmd) details(e *env) (details json.RawMessage, cwd string, err error) {
 	input, err := e.readInput(cmp.Or(c.Input, "{}"))
 	if err != nil {
@@ -163,9 +162,8 @@ func (c *askCmd) printReceipt(e *env, r schemas.Receipt) error {
 	return exit(exitOpen)
 }
 
-// printDecision prints a decision and returns the decision's exit code.
 func (c *askCmd) printDecision(e *env, r *schemas.Request, d schemas.Decision) error {
-	reply := agents.DescribeRefusingEdits(r, &d) // a script runs its original input after exit code 0, so an allowed request with an edited input counts as refused
+	reply := agents.DescribeRefusingEdits(r, &d) // a script runs its original input after exit code 0, so an allow with an edited input counts as a refusal
 	if c.JSON {
 		if err := e.printJSON(d); err != nil {
 			return err
@@ -185,8 +183,8 @@ func (c *askCmd) printDecision(e *env, r *schemas.Request, d schemas.Decision) e
 	}
 }
 
-// failed returns the error to show for err. If --json is set and err is an error of
-// nod, it also prints err as JSON.
+// failed returns the error to show for err. With --json it also prints err as JSON, if nod returned
+// it.
 func (c *askCmd) failed(e *env, err error) error {
 	var se *schemas.Error
 	if !errors.As(err, &se) {

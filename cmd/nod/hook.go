@@ -35,6 +35,7 @@ func hostNamed(name string) (hook.Host, error) {
 type hookCmd struct {
 	Agent         string        `arg:"" help:"The agent program: claude-code, codex, gemini or copilot."`
 	HostTimeout   time.Duration `name:"host-timeout" help:"How long the agent program waits for the hook."`
+	ChangesInput  bool          `name:"changes-input" hidden:"" help:"The agent program is of a version that runs changed inputs (nod install writes this)."`
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"In claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 }
@@ -64,15 +65,17 @@ func (c *hookCmd) Run(e *env) error {
 	}
 	dir, dirErr := e.dataDir()
 	waits := func(sessionID, pendingID string) (func(), error) { return hookwait.Hold(dir, sessionID, pendingID) }
+	var notes hook.Unsettled = unsettled(dir)
 	if dirErr != nil {
-		waits = nil
+		waits, notes = nil, nil
 	}
 	project := os.Getenv("CLAUDE_PROJECT_DIR")
 	possible, nodPath := containable(project)
 	code := hook.Run(ctx, host, e.stdin, e.stdout, connect, hook.Options{
 		HostTimeout: c.HostTimeout, DeferAfter: c.DeferAfter, OnUnavailable: hook.OnUnavailable(c.OnUnavailable),
-		Host: hostname, User: name, Project: project, Waits: waits, Stderr: e.stderr,
-		Contain: possible, NodPath: nodPath, NodData: namedData(dir),
+		Host: hostname, User: name, Project: project, Waits: waits, Unsettled: notes, Stderr: e.stderr,
+		ChangesInput: c.ChangesInput,
+		Contain:      possible, NodPath: nodPath, NodData: namedData(dir),
 	})
 	if dirErr == nil {
 		_ = e.sweepHooks(context.WithoutCancel(ctx), dir, client) // after an error, the next sweep withdraws the remaining requests
@@ -80,14 +83,26 @@ func (c *hookCmd) Run(e *env) error {
 			installs.Ran(dir, host.Name, version())
 		}
 	}
-	if client != nil {
-		client.Close()
-	}
+	// The connection ends with the process. Every call has its reply by now, so that nothing is
+	// left to send; Client.Close would wait 10 ms longer.
 	if code != exitOK {
 		return exit(code)
 	}
 	return nil
 }
+
+// unsettled is hook.Unsettled in a data directory.
+type unsettled string
+
+func (dir unsettled) Note(sessionID, tool string) error {
+	return hookwait.NoteUnsettled(string(dir), sessionID, tool)
+}
+
+func (dir unsettled) Noted(sessionID, tool string) bool {
+	return hookwait.IsUnsettled(string(dir), sessionID, tool)
+}
+
+func (dir unsettled) Forget(sessionID string) { hookwait.Settle(string(dir), sessionID) }
 
 // containable returns the hook.Options.Contain for a project, and the nod program that starts its
 // contained calls.
@@ -129,7 +144,7 @@ func namedData(dir string) string {
 	return ""
 }
 
-// leadsElsewhere reports whether a path is not the real path of its directory.
+// leadsElsewhere reports whether the project's path contains a symbolic link.
 func leadsElsewhere(project string) bool {
 	real, err := filepath.EvalSymlinks(project)
 	return err != nil || real != filepath.Clean(project)
@@ -169,9 +184,9 @@ func checkedProgram(p string, running os.FileInfo, project string) (string, erro
 	return real, nil
 }
 
-// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached:
-// a hook may then let the host ask its own user. Other errors, such as refused keys, stay
-// as they are, and make a hook deny.
+// unavailable gives an error the code UNAVAILABLE if nod does not run or cannot be reached. After this
+// code a hook may let the host ask its own user. Other errors, such as refused keys, stay unchanged,
+// and make a hook deny.
 func unavailable(err error) error {
 	if errors.Is(err, bus.ErrNotRunning) || errors.Is(err, bus.ErrNoServer) {
 		return schemas.Errorf(schemas.CodeUnavailable, "%v", err)
@@ -182,10 +197,9 @@ func unavailable(err error) error {
 // asker adapts nod.Client to the interfaces of hooks and of agent connectors.
 type asker struct{ *nod.Client }
 
-// Ask waits for nod to store the request, and then for the decision until ctx ends.
-// If nod does not store the request within callTimeout, the error is UNAVAILABLE.
-// When ctx ends, the request stays pending, and the caller decides whether to
-// withdraw it.
+// Ask waits until nod has stored the request, and then for the decision until ctx ends. If nod does
+// not store the request within callTimeout, the error is UNAVAILABLE. When ctx ends, the request stays
+// pending; the caller may withdraw it.
 func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, error) {
 	soon, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -197,7 +211,8 @@ func (a asker) Ask(ctx context.Context, r schemas.Request) (schemas.Decision, er
 	return open.Await(ctx)
 }
 
-// Withdraw ends a request. Its decision does not matter to the caller.
+// Withdraw ends a request. If the request was decided before, Withdraw has no effect and returns no
+// error.
 func (a asker) Withdraw(ctx context.Context, sessionID, pendingID, reason string) error {
 	_, err := a.Client.Withdraw(ctx, sessionID, pendingID, reason)
 	return err

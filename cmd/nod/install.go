@@ -27,7 +27,7 @@ type installCmd struct {
 	DeferAfter    time.Duration `name:"defer-after" placeholder:"D" help:"With --strict, for claude -p: end the run after this long without an answer, or deny the call for now if it is one of several; continue with nod resume."`
 	OnUnavailable string        `name:"on-unavailable" enum:"ask,deny" default:"ask" help:"If nod is not running: let the agent program ask, if it can, or deny."`
 
-	// Unasked skips the offer to import the agent program's own rules.
+	// If Unasked is true, the command does not offer to import the agent program's own rules.
 	Unasked bool `kong:"-"`
 }
 
@@ -51,7 +51,7 @@ func (c *installCmd) Run(e *env) error {
 	case c.Uninstall:
 		fmt.Fprintf(e.stdout, "%s no longer asks nod\n", change.Path)
 	default:
-		fmt.Fprintln(e.stdout, c.asksNow(change.Path, e.startHint()))
+		fmt.Fprintln(e.stdout, c.asksNow(e, change.Path))
 	}
 	if change.Note != "" {
 		fmt.Fprintf(e.stderr, "nod: %s\n", change.Note)
@@ -65,28 +65,54 @@ func (c *installCmd) Run(e *env) error {
 	return nil
 }
 
-// asksNow returns a line that says about which calls the agent program now asks
-// nod, or why it does not ask yet. start tells how to start nod.
-func (c *installCmd) asksNow(path, start string) string {
+// asksNow returns a line that says about which calls the agent program now asks nod, or why it
+// does not ask yet, as far as this command has seen it.
+func (c *installCmd) asksNow(e *env, path string) string {
 	host, err := hostNamed(c.Agent)
 	if err != nil {
-		return path + " asks nod now" + start
+		return path + " asks nod now" + e.startHint()
 	}
 	switch trusted, err := folders.Trusts(host, path); {
 	case err != nil:
 		return fmt.Sprintf("%s holds nod's hook; whether %s reads it is not known: %v", path, host.Agent, err)
 	case !trusted:
 		return fmt.Sprintf("%s holds nod's hook, but %s does not run it until it trusts this folder: start %s here and agree to trust it", path, host.Agent, host.Program)
+	}
+	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
+	if err != nil {
+		return fmt.Sprintf("%s holds nod's hook: %v", path, err)
+	}
+	seen, err := e.tryHooks(host, at)
+	switch unasked := host.Unasked(at); {
+	case err != nil:
+		return fmt.Sprintf("%s holds nod's hook, but %v", path, err)
+	case unasked != "":
+		return fmt.Sprintf("%s has nod's hook now: %s\n%s", path, seen, unasked)
 	case host.Name == hook.Codex().Name && !isStrict(host, path):
-		return path + " asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call" + start
+		return fmt.Sprintf("%s asks nod now, whenever Codex would ask its user: codex exec never does, and --strict asks nod about every call: %s", path, seen)
 	}
-	if at, err := hook.Inspect(host, hook.InstallOptions{Settings: path}); err == nil && host.Unasked(at) != "" {
-		return path + " has nod's hook now" + start + "\n" + host.Unasked(at)
-	}
-	return path + " asks nod now" + start
+	return fmt.Sprintf("%s asks nod now: %s", path, seen)
 }
 
-// startHint tells how to start nod. It is empty if nod runs here already, or elsewhere.
+// tryHooks makes a test call through each hook in a settings file, by the command in that file, and
+// returns a description of what it has seen. The error says why the hooks do not ask nod.
+func (e *env) tryHooks(host hook.Host, at hook.Inspection) (seen string, err error) {
+	if hint := e.startHint(); hint != "" {
+		return "", errors.New("it was not tried" + hint + ", and try the hook with: nod doctor")
+	}
+	if at.Off != "" {
+		return "", fmt.Errorf("the file's %q keeps every hook from running", at.Off)
+	}
+	for _, i := range at.Hooks {
+		if err := host.Probe(e.ctx, i); err != nil {
+			return "", fmt.Errorf("its test call for %s failed: %w; see nod doctor", i.Event, err)
+		}
+	}
+	return "a test call of its hook reached nod and was refused, as it must be", nil
+}
+
+// startHint returns the command that starts nod. It is empty if nod already runs, or runs on another
+// machine.
 func (e *env) startHint() string {
 	place, err := e.place.WithDefaults()
 	if err != nil || place.URL != "" {
@@ -98,17 +124,16 @@ func (e *env) startHint() string {
 	return ""
 }
 
-// isStrict reports whether a settings file has the hooks of an installation with --strict.
+// isStrict reports whether the hooks in a settings file were installed with --strict.
 func isStrict(host hook.Host, path string) bool {
 	at, err := hook.Inspect(host, hook.InstallOptions{Settings: path})
 	return err == nil && slices.ContainsFunc(at.Hooks, func(i hook.Installed) bool { return slices.Contains(host.Setup.Strict, i.Event) })
 }
 
-// seesAll reports whether the hook also sees calls that the agent program would allow
-// by itself.
+// seesAll reports whether the host calls the hook also for calls that it would allow by itself.
 func (c *installCmd) seesAll() bool {
 	switch c.Agent {
-	case hook.Gemini().Name, hook.Copilot().Name: // these programs have only one kind of hook, which sees all calls
+	case hook.Gemini().Name, hook.Copilot().Name: // these programs have only one kind of hook, and call it for every tool call
 		return true
 	case hook.ClaudeCode().Name, hook.Codex().Name:
 		return c.Strict
@@ -116,8 +141,8 @@ func (c *installCmd) seesAll() bool {
 	return false
 }
 
-// installed contains the changes of an installation: to an agent program's settings
-// and, if the program has one, to its list of trusted hooks.
+// installed contains the changed files of an installation: an agent program's settings and, for Codex,
+// its list of trusted hooks.
 type installed struct {
 	hook.Change
 	trust hook.Change
@@ -127,7 +152,7 @@ func (i installed) Changed() bool { return i.Change.Changed() || i.trust.Changed
 
 func (i installed) Diff() string { return i.Change.Diff() + i.trust.Diff() }
 
-// install makes the changes. With --dry-run it only computes them.
+// install installs the hook. With --dry-run it computes the changes and writes nothing.
 func (c *installCmd) install(e *env) (installed, error) {
 	switch c.Agent {
 	case hook.OpenCodeName:
@@ -145,6 +170,9 @@ func (c *installCmd) install(e *env) (installed, error) {
 	if err != nil {
 		return installed{}, err
 	}
+	if c.Uninstall {
+		o.KeepEmptyHooks = e.hadEmptyHooks(host, o)
+	}
 	change, err := hook.Install(host, o)
 	if err != nil {
 		return installed{Change: change}, err
@@ -154,6 +182,21 @@ func (c *installCmd) install(e *env) (installed, error) {
 		c.trust(host, &made)
 	}
 	return made, e.remember(host.Name, change, o)
+}
+
+// hadEmptyHooks reports whether the user's file had an empty list of hooks before the installation
+// that is to be removed.
+func (e *env) hadEmptyHooks(host hook.Host, o hook.InstallOptions) bool {
+	dir, err := e.dataDir()
+	if err != nil {
+		return false
+	}
+	at, err := hook.Inspect(host, o)
+	if err != nil {
+		return false // Install reports the error
+	}
+	was, err := installs.Find(dir, host.Name, at.Path)
+	return err == nil && was.EmptyHooks
 }
 
 // trust marks the hook as trusted in Codex's config.toml, because Codex runs
@@ -225,7 +268,7 @@ func (c *installCmd) installServer(e *env) (hook.Change, error) {
 	return change, e.remember(c.Agent, change, o)
 }
 
-// remember stores the path of the changed settings file, for nod uninstall.
+// remember stores the path of the changed settings file. nod uninstall reads it later.
 func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) error {
 	if o.DryRun {
 		return nil
@@ -234,21 +277,29 @@ func (e *env) remember(agent string, change hook.Change, o hook.InstallOptions) 
 	if err != nil {
 		return err
 	}
-	in := installs.Install{Agent: agent, Path: change.Path, At: time.Now().UTC(), Created: change.Creates()}
+	in := installs.Install{Agent: agent, Path: change.Path, At: time.Now().UTC(), Created: change.Creates(), Dirs: change.NewDirectories, EmptyHooks: change.EmptyHooks}
 	if o.Uninstall {
-		if err := removeEmpty(dir, in); err != nil {
+		was, err := installs.Find(dir, agent, change.Path)
+		if err == nil {
+			err = restoreEmpty(was)
+		}
+		if err != nil {
 			return err
 		}
 		return installs.Forget(dir, in)
 	}
+	if change.Blank() {
+		blank := string(change.Before)
+		in.Blank = &blank
+	}
 	return installs.Remember(dir, in, change.Changed())
 }
 
-// options returns the installation options for the flags. The hook's command line
-// names the data directory, servers and key that this command uses, because the host
-// may run it in another environment. The hook runs the launcher, a link to nod in the
-// data directory. options creates this link before the hook is installed: if a hook's
-// program is missing, some hosts run the tool without asking.
+// options returns the installation options for the flags. The hook's command line names the data
+// directory, servers and key of this command, because the host may run the hook in another
+// environment. The hook's program is the launcher: a link to nod in the data directory. options
+// creates the launcher before the installation, because some hosts run a tool without asking if the
+// hook's program is missing.
 func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	o := hook.InstallOptions{Settings: c.Settings, Project: c.Project, Strict: c.Strict, Uninstall: c.Uninstall, DryRun: c.DryRun}
 	if c.Uninstall {
@@ -262,7 +313,7 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // the host's environment may lack the variable from which this process got the data directory
+	if usual, err := bus.DataHome(); err != nil || dir != usual || os.Getenv("XDG_DATA_HOME") != "" { // name the data directory on the command line: the host's environment may lack the variable that sets it
 		o.Args = append(o.Args, "--data", dir)
 	}
 	if place.URL != "" {
@@ -284,9 +335,9 @@ func (c *installCmd) options(e *env) (hook.InstallOptions, error) {
 	if c.OnUnavailable != string(hook.UnavailableAsk) {
 		o.Args = append(o.Args, "--on-unavailable", c.OnUnavailable)
 	}
-	if host, err := hostNamed(c.Agent); err == nil && len(host.Setup.Newer) > 0 {
+	if host, err := hostNamed(c.Agent); err == nil && (len(host.Setup.Newer) > 0 || host.ChangesSince != "") {
 		ctx, cancel := e.soon()
-		o.HostVersion, _ = host.Version(ctx) // if this fails, nod doctor reports it
+		o.HostVersion, _ = host.Version(ctx) // nod doctor reports an unknown version
 		cancel()
 	}
 	o.Program = launcher.Path(dir)

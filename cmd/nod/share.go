@@ -45,8 +45,8 @@ type gateCmd struct {
 	JSON       bool     `name:"json" help:"Print the missing permissions as JSON."`
 }
 
-// Run checks whether the session has the permissions that a scheduled task needs.
-// Without --strict it only reports missing permissions and exits with 0.
+// Run checks whether the session has the permissions that a scheduled task needs. Without --strict it
+// reports missing permissions and exits with 0.
 func (c *gateCmd) Run(e *env) error {
 	ctx, client, done, err := e.agent(c.Agent)
 	if err != nil {
@@ -70,8 +70,8 @@ func (c *gateCmd) Run(e *env) error {
 	return nil
 }
 
-// strict requests the task's permissions. An approver decides about the permissions
-// that the session does not have.
+// strict requests the permissions of the task. An approver decides about those that the session does
+// not have yet.
 func (c *gateCmd) strict(e *env, client *nod.Client, gate schemas.Gate) error {
 	r := nod.Permission(fmt.Sprintf("scheduled task %q (%s)", gate.Name, gate.GateID), gate.Permissions...)
 	r.SessionID = gate.SessionID

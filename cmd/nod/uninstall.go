@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -23,9 +22,9 @@ type uninstallCmd struct {
 	Yes   bool `short:"y" help:"Do not ask before the data directory is removed."`
 }
 
-// Run removes nod's hooks, service and launcher from this machine, and with --purge
-// its data. If a hook cannot be removed, Run returns an error and keeps the launcher,
-// because the hook needs it.
+// Run removes nod's hooks, service and launcher from this machine. With --purge it also removes nod's
+// data. If Run cannot remove a hook, it returns an error and keeps the launcher, because that hook
+// runs it.
 func (c *uninstallCmd) Run(e *env) error {
 	dir, err := e.dataDir()
 	if err != nil {
@@ -59,9 +58,8 @@ func (c *uninstallCmd) Run(e *env) error {
 	return nil
 }
 
-// removeHooks removes nod's hook from every agent program's user settings, and from
-// every other file in which it was installed. After a failure it goes on with the
-// other files.
+// removeHooks removes nod's hook from every agent program's user settings, and from every other
+// settings file in the list of installations. After a failure it continues with the other files.
 func (e *env) removeHooks(dir string) error {
 	remembered, err := installs.List(dir)
 	if err != nil {
@@ -109,33 +107,35 @@ func (e *env) removeHook(agent, path string) error {
 	return nil
 }
 
-// removeEmpty removes a settings file that nod made and that has no settings any
-// more, and then the two directories above it if they are empty. dir is the data
-// directory, which lists the files that nod made.
-func removeEmpty(dir string, in installs.Install) error {
-	all, err := installs.List(dir)
-	if err != nil {
-		return err
-	}
-	made := slices.ContainsFunc(all, func(i installs.Install) bool { return i.Agent == in.Agent && i.Path == in.Path && i.Created })
+// restoreEmpty restores a settings file that has no settings any more: a file of nod's is removed,
+// with the directories that nod made for it if they are empty, and a blank file of the user's is
+// blank again. in is the installation as it was stored.
+func restoreEmpty(in installs.Install) error {
 	data, err := os.ReadFile(in.Path)
-	if !made || err != nil {
-		return nil // nod did not make the file, or it is gone
+	if err != nil || !in.Created && in.Blank == nil {
+		return nil // the file has been the user's, or it is gone
 	}
 	var holds map[string]json.RawMessage
 	if json.Unmarshal(data, &holds) != nil {
 		return nil
 	}
-	delete(holds, "version") // nod wrote the version when it made the file
+	delete(holds, "version") // nod wrote the version when it created the file
 	if len(holds) > 0 {
+		return nil
+	}
+	if in.Blank != nil {
+		if err := os.WriteFile(in.Path, []byte(*in.Blank), 0o600); err != nil { // the file keeps its mode
+			return fmt.Errorf("empty %s again: %w", in.Path, err)
+		}
 		return nil
 	}
 	if err := os.Remove(in.Path); err != nil {
 		return fmt.Errorf("remove the empty %s: %w", in.Path, err)
 	}
-	parent := filepath.Dir(in.Path)
-	if os.Remove(parent) == nil { // Remove fails if the directory has other entries
-		_ = os.Remove(filepath.Dir(parent)) // fails as well if the directory above, such as .copilot above .copilot/hooks, has other entries
+	for _, dir := range slices.Backward(in.Dirs) {
+		if os.Remove(dir) != nil { // Remove fails if the directory has other entries
+			break
+		}
 	}
 	return nil
 }

@@ -127,8 +127,8 @@ func TestAccess(t *testing.T) {
 		agents.Access([]string{"@network", "@network:x.org:443", "@write:/p:q", "@read:/r"}))
 }
 
-// TestActionOfKnowsEachAgentsToolNames: each agent's own name for a tool has the right action
-// type; an unknown name has ActionOther.
+// TestActionOfKnowsEachAgentsToolNames: the tool names of every supported agent have the right action
+// type. An unknown name has ActionOther.
 func TestActionOfKnowsEachAgentsToolNames(t *testing.T) {
 	for name, want := range map[string]schemas.ActionType{
 		"Bash": schemas.ActionCommand, "bash": schemas.ActionCommand, "run_shell_command": schemas.ActionCommand,

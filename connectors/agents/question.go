@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
@@ -12,8 +15,8 @@ import (
 	"github.com/nodbus/nod/schemas"
 )
 
-// Question is a question of an agent to its user, in Claude Code's format. A person
-// answers it; nod never allows or denies it.
+// Question is a question of an agent to its user, in Claude Code's format. A person answers the
+// question; nod never allows or denies it.
 type Question struct {
 	Text    string           `json:"question"`
 	Header  string           `json:"header"`
@@ -27,15 +30,15 @@ type QuestionChoice struct {
 	Description string `json:"description"`
 }
 
-// ownWords and noAnswer are the ids of the two options that nod adds to the agent's
-// choices: write another answer, and give no answer.
+// ownWords and noAnswer are the ids of the two options that nod adds to the agent's choices. With
+// ownWords a person writes an answer, and with noAnswer gives none.
 const (
 	ownWords = "own_words"
 	noAnswer = "no_answer"
 )
 
-// Questions returns the questions in the input of Claude Code's tool AskUserQuestion. It
-// returns nil if there are none, or if nod cannot show each of them unchanged.
+// Questions returns the questions in the input of Claude Code's tool AskUserQuestion. It returns nil
+// if the input has no questions, or if nod cannot show every question unchanged.
 func Questions(input json.RawMessage) []Question {
 	var in struct {
 		Questions []Question `json:"questions"`
@@ -48,7 +51,7 @@ func Questions(input json.RawMessage) []Question {
 		if strings.TrimSpace(q.Text) == "" || seen[q.Text] || len(q.Choices) > 12 {
 			return nil
 		}
-		seen[q.Text] = true // the answers' keys are the questions' texts, so each must be unique
+		seen[q.Text] = true // the text must be unique, because it is the key of the answer
 		for _, c := range q.Choices {
 			if c.Label == "" || utf8.RuneCountInString(c.Label) > 256 {
 				return nil
@@ -58,9 +61,9 @@ func Questions(input json.RawMessage) []Question {
 	return in.Questions
 }
 
-// Request returns a request that asks a person question q. It has a new id; its session, agent
-// and host are those of r, the request for the whole tool call. leave is the label of the
-// option that gives no answer. Request returns an error if q cannot be encoded as JSON.
+// Request returns a request that asks a person question q. The request has a new id. Its session,
+// agent and host are those of r, the request for the whole tool call. leave is the label of the option
+// that gives no answer. Request returns an error if q cannot be encoded as JSON.
 func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, error) {
 	details := map[string]any{"question": q.Text}
 	var about []map[string]string
@@ -81,14 +84,14 @@ func (q *Question) Request(r schemas.Request, leave string) (schemas.Request, er
 	if q.Header != "" {
 		r.Title = "Question: " + cut(q.Header, 100)
 	}
-	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // a call may hold several questions, so the call's ids cannot identify this request
+	r.PendingID, r.ToolCallID, r.Rejoin = NewID(), "", false // the call may contain several questions, so its ids do not identify this request
 	r.Options = nil
 	for i, c := range q.Choices {
 		r.Options = append(r.Options, schemas.Option{OptionID: fmt.Sprintf("answer_%d", i+1), Name: c.Label, Kind: schemas.AllowOnce})
 	}
 	name := "Something else"
 	if q.Several {
-		name = "Several of them, or something else"
+		name = "Several of them by number, such as 1 3, or something else"
 	}
 	r.Options = append(r.Options,
 		schemas.Option{OptionID: ownWords, Name: name, Kind: schemas.AllowOnce, Text: true},
@@ -103,17 +106,38 @@ func cut(s string, n int) string {
 	return s
 }
 
-// Answer returns the text of the answer to q: r is the request that q.Request made, and d
-// its decision. ok is false if d holds no answer by a person.
+// Answer returns the text of the answer to q. r is the request that q.Request made, and d is the
+// decision about r. ok is false if d is not the answer of a person.
 func (q *Question) Answer(r schemas.Request, d schemas.Decision) (text string, ok bool) {
 	option, offered := r.Option(d.OptionID)
 	if !Allows(r, d) || !offered || d.By.Kind != schemas.ByHuman {
 		return "", false
 	}
 	if option.Text {
-		return d.Message, strings.TrimSpace(d.Message) != ""
+		return q.withLabels(d.Message), strings.TrimSpace(d.Message) != ""
 	}
 	return option.Name, true
+}
+
+// withLabels returns the labels of the choices that text names by their numbers, separated by
+// commas as Claude Code separates them. If the question takes one answer, or text is not a list
+// of such numbers, it returns text.
+func (q *Question) withLabels(text string) string {
+	if !q.Several {
+		return text
+	}
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	var labels []string
+	for _, word := range words {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > len(q.Choices) {
+			return text
+		}
+		if label := q.Choices[n-1].Label; !slices.Contains(labels, label) {
+			labels = append(labels, label)
+		}
+	}
+	return strings.Join(labels, ", ")
 }
 
 // WithAnswers adds answers, keyed by question text, to the input of AskUserQuestion and

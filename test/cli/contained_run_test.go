@@ -21,8 +21,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A hook lets Claude Code run a line contained: the line writes the project and nothing else,
-// once, and nod shows what it did.
+// A hook lets Claude Code run a command line contained. The command line can write only the project,
+// and runs once. nod then shows its changes.
 func TestAHookLetsALineRunContained(t *testing.T) {
 	t.Parallel()
 	if level, err := contain.Support(); level != contain.Namespaces {

@@ -13,8 +13,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// A person and a script use the commands about a session's permissions: ask, show, grants,
-// grant, gate and revoke.
+// A person and a script use the commands for a session's permissions: ask, show, grants, grant, gate
+// and revoke.
 func TestCommandsForASessionsPermissions(t *testing.T) {
 	t.Parallel()
 	m, dir := rig.NewMachine(t), rig.Tree(t)
@@ -44,8 +44,8 @@ func TestCommandsForASessionsPermissions(t *testing.T) {
 	out, _ = said(0, "session", "show", "S")
 	require.Contains(t, out, "granted  @write:"+dir+"/in, in this session, until it is revoked\n")
 
-	// The session shares its permission with another session, nod gate checks for it, and a
-	// person revokes it.
+	// The session shares its permission with another session. nod gate checks for the permission, and
+	// a person revokes it.
 	out, _ = said(0, "grants", "--json")
 	var grants []schemas.StandingAnswer
 	require.NoError(t, json.Unmarshal([]byte(out), &grants))
@@ -74,8 +74,8 @@ func TestCommandsForASessionsPermissions(t *testing.T) {
 	_, stderr = said(1, "revoke", "nosuch")
 	require.Contains(t, stderr, "there is no standing answer nosuch")
 
-	// nod gate --strict asks for a missing permission. After a denial it exits with 3, so that
-	// the task is skipped.
+	// nod gate --strict asks for a missing permission. After a denial it exits with 3, so that a
+	// script can skip the task.
 	gate := m.Command("gate", "--session", "helper", "--name", "nightly", "--id", "7", "--permission", "@network", "--strict")
 	require.NoError(t, gate.Start())
 	said(0, "deny", m.Pending("helper"), "-m", "not at night")

@@ -14,8 +14,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// TestCodexTrustIsShownAddedAndRemoved: nod install adds an entry to Codex's configuration
-// that makes Codex trust the hook. A dry run shows the entry, and uninstalling removes it.
+// TestCodexTrustIsShownAddedAndRemoved: nod install adds an entry to Codex's configuration that makes
+// Codex trust the hook. A dry run shows the entry, and an uninstallation removes it.
 func TestCodexTrustIsShownAddedAndRemoved(t *testing.T) {
 	m := rig.NewMachine(t)
 	dir := t.TempDir()
@@ -56,9 +56,9 @@ func TestCodexTrustIsShownAddedAndRemoved(t *testing.T) {
 	assert.Equal(t, "hooks = 7\n", says())
 }
 
-// TestInstallListsTheHostsAllowRules: if nod decides every call of a host, install lists the
-// host's own allow rules, from every file that the host reads. Rules from a project's files are
-// offered for that project only.
+// TestInstallListsTheHostsAllowRules: if nod decides every call of a host, install lists the host's
+// own allow rules from every file that the host reads. It offers rules from a project's files only for
+// that project.
 func TestInstallListsTheHostsAllowRules(t *testing.T) {
 	m := rig.NewMachine(t)
 	home, project := t.TempDir(), t.TempDir()
@@ -105,7 +105,7 @@ func TestInstallListsTheHostsAllowRules(t *testing.T) {
 }
 
 // TestInstallImportsTheHostsRules: if the user answers y, install adds the host's rules to
-// settings.json and keeps the rest of the file. A second run adds nothing more.
+// settings.json and keeps the rest of the file. A second run adds no further rule.
 func TestInstallImportsTheHostsRules(t *testing.T) {
 	m := rig.NewMachine(t)
 	path := filepath.Join(m.Dir, "settings.json")
@@ -140,8 +140,8 @@ func TestInstallImportsTheHostsRules(t *testing.T) {
 	}}, after["policies"])
 }
 
-// TestInstallNamesWhenNodIsAsked: nod install prints about which calls the host asks nod, and in
-// which cases it asks about none. nod doctor runs the hook with a test call.
+// TestInstallNamesWhenNodIsAsked: nod install says about which calls the host asks nod, and in which
+// cases it does not ask. nod doctor runs the hook with a test call.
 func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMachine(t)
@@ -151,7 +151,7 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 		c := m.Command(args...)
 		c.Dir = project
 		c.Env = append(c.Env, "HOME="+home, "CLAUDE_CONFIG_DIR=", "CODEX_HOME=", "COPILOT_HOME=")
-		out, _ := c.CombinedOutput() // the exit code of nod doctor depends on other checks too
+		out, _ := c.CombinedOutput() // the exit code also depends on other checks
 		return string(out)
 	}
 	trusts := func(name, text string) {
@@ -181,17 +181,58 @@ func TestInstallNamesWhenNodIsAsked(t *testing.T) {
 	out := said("install", "codex")
 	assert.Contains(t, out, "whenever Codex would ask its user: codex exec never does")
 	out = said("install", "codex", "--strict")
-	assert.Contains(t, out, asks+"\n", "nod runs already")
+	assert.Contains(t, out, asks+": a test call of its hook reached nod and was refused, as it must be\n")
 	out = said("install", "claude-code")
 	assert.NotContains(t, out, asks)
 	assert.Contains(t, out, "\nnod is asked whenever Claude Code would ask its user, in the permission modes default, acceptEdits and plan; in auto, in which Claude Code may start, bypassPermissions and dontAsk nod is asked nothing unless installed with --strict\n")
 	assert.Contains(t, said("doctor"), "bypassPermissions and dontAsk nod is asked nothing unless installed with --strict: nod install claude-code --strict")
 	assert.NotContains(t, said("install", "claude-code", "--strict"), "permission mode")
 
+	out = said("--creds", filepath.Join(home, "no-such-key"), "install", "claude-code", "--strict", "--settings", filepath.Join(home, "broken.json"))
+	assert.NotContains(t, out, asks)
+	assert.Contains(t, out, "holds nod's hook, but its test call for PermissionRequest failed: nod hook claude-code: read credentials: ")
+
 	m.Kill()
-	assert.Contains(t, said("install", "gemini"), asks+"; start nod with: nod up")
+	out = said("install", "gemini")
+	assert.NotContains(t, out, asks, "nod install says only what it has seen")
+	assert.Contains(t, out, "holds nod's hook, but it was not tried; start nod with: nod up, and try the hook with: nod doctor")
 	found := said("doctor")
 	assert.NotContains(t, found, "permission mode")
 	assert.Contains(t, found, "failed a test call: nod hook claude-code: ")
 	assert.NotContains(t, found, "a test call was refused, as it must be")
+}
+
+// TestUninstallRestoresWhatWasThere: nod uninstall restores a file that had no settings, and
+// removes only directories that nod install made.
+func TestUninstallRestoresWhatWasThere(t *testing.T) {
+	m := rig.NewMachine(t)
+	run := func(args ...string) {
+		_, stderr, code := m.Run(args...)
+		require.Zero(t, code, stderr)
+	}
+	for name, content := range map[string]string{"blank": "", "white space": " \n", "empty hooks": "{\n  \"hooks\": {}\n}\n", "hooks beside": `{"model":"x","hooks":{}}`, "an object": "{}\n"} {
+		path := filepath.Join(t.TempDir(), "settings.json")
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o640))
+		run("install", "claude-code", "--settings", path)
+		run("install", "claude-code", "--settings", path, "--strict")
+		run("install", "claude-code", "--settings", path, "--uninstall")
+		text, err := os.ReadFile(path)
+		require.NoError(t, err, name)
+		assert.Equal(t, content, string(text), name)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o640), info.Mode().Perm(), name)
+	}
+
+	work := filepath.Join(t.TempDir(), "work")
+	own, made := filepath.Join(work, "newproj"), filepath.Join(work, "other", ".claude")
+	require.NoError(t, os.MkdirAll(own, 0o755))
+	run("install", "claude-code", "--settings", filepath.Join(own, "settings.json"))
+	run("install", "claude-code", "--settings", filepath.Join(made, "settings.json"))
+	run("install", "claude-code", "--settings", filepath.Join(own, "settings.json"), "--uninstall")
+	assert.DirExists(t, own, "the user's own directory")
+	assert.NoFileExists(t, filepath.Join(own, "settings.json"))
+	run("install", "claude-code", "--settings", filepath.Join(made, "settings.json"), "--uninstall")
+	assert.NoDirExists(t, filepath.Join(work, "other"), "nod made it")
+	assert.DirExists(t, work)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// These tests answer questions about calls that a host can run contained. Whatever the answer, no
-// waiting call runs outside its container.
+// These tests answer questions about calls that a host can run contained. Whatever the answer
+// is, no waiting call runs outside its container.
 
 const npm = "@network:registry.npmjs.org:443"
 
@@ -30,7 +30,7 @@ func npmCI(a *rig.Agent, session string, calls int) (requests []schemas.Request,
 	return requests, asked
 }
 
-// startsOnce starts the command of an allowed call, which has the network of npm and starts once.
+// startsOnce requires that the command of an allowed call starts once, with the network of npm.
 func startsOnce(env *rig.Env, a *rig.Agent, r schemas.Request, d schemas.Decision) {
 	env.T.Helper()
 	env.Equal(fmt.Sprintf("'/usr/bin/nod' exec --run %s.%s -- bash -c 'npm ci'", r.SessionID, r.PendingID), runsAs(env, d))
@@ -85,7 +85,7 @@ func TestAnAllowedCallRunsContainedWithWhatItLacked(t *testing.T) {
 	}
 }
 
-// nod stops between the answer and the start. Afterwards each call starts, once, in its container.
+// If nod stops between the answer and the start, each call still starts once, in its container.
 func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 	t.Parallel()
 	for name, scope := range map[string]schemas.Scope{"once": schemas.ScopeOnce, "session": schemas.ScopeSession} {
@@ -94,7 +94,7 @@ func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 			env := rig.Start(t)
 			env.Apply(joined())
 			requests, asked := npmCI(env.Agent("ada"), "S", 2)
-			env.StopOutbox() // the decision is stored, and none of its effects
+			env.StopOutbox() // the decision is stored, and its effects are not
 			a := env.Ann().AnswerTo(asked[0], "allow_once")
 			a.Waiters, a.Scope = 2, scope
 			_, err := env.Ann().Answer(env.Ctx, a)
@@ -113,7 +113,7 @@ func TestAnAllowedCallRunsContainedAfterARestart(t *testing.T) {
 	}
 }
 
-// The engine that starts a command has not yet written the decision into the call's own record.
+// An engine starts a command although the decision is not yet in the call's own record.
 func TestAJoinedCallStartsBeforeItsOwnRecordIsDecided(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -149,7 +149,8 @@ func TestADeniedOrWithdrawnCallDoesNotStart(t *testing.T) {
 	env.Refusal(err, schemas.CodeForbidden)
 }
 
-// Between the answer and the start the call is denied, or its permission is revoked.
+// If a rule denies the call or its permission is revoked between answer and start, it does not
+// start.
 func TestAnApprovedCallIsCheckedAgainBeforeItStarts(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -170,8 +171,8 @@ func TestAnApprovedCallIsCheckedAgainBeforeItStarts(t *testing.T) {
 	env.Contains(env.Refusal(err, schemas.CodeForbidden).Message, "deny Bash")
 }
 
-// A call is allowed after its agent has stopped waiting. The next identical call uses the
-// approval, contained; a call that cannot run contained does not.
+// If a call is allowed after its agent has stopped waiting, the next identical call uses the
+// approval, contained. A call that cannot run contained does not use it.
 func TestAnApprovalOfAContainedCallIsForItsContainer(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -189,7 +190,7 @@ func TestAnApprovalOfAContainedCallIsForItsContainer(t *testing.T) {
 	ada.Asks(line("S", "third", "npm ci")).Drop()
 }
 
-// A call whose host cannot run it contained does not wait for the question of one that can.
+// A call whose host cannot run it contained does not join the question of a call that can.
 func TestCallsOfOtherContainersAskForThemselves(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -207,7 +208,8 @@ func TestCallsOfOtherContainersAskForThemselves(t *testing.T) {
 	env.Nil(env.Ann().Allows(other).UpdatedInput, "a person has allowed the call as it is")
 }
 
-// A permission that is granted meanwhile decides a waiting call if its agent sends it again.
+// If a permission is granted while a call waits, the call is decided once its agent sends it
+// again.
 func TestAWaitingCallThatIsSentAgainUsesTheNewPermission(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)
@@ -235,7 +237,6 @@ func TestACallThatRunsContainedIsNotEdited(t *testing.T) {
 	env.Nil(env.Stored(requests[0].Key()).Record.Decision)
 }
 
-// A decision is ten minutes old, and a little less.
 func TestACommandStartsSoonAfterItsDecisionOrNot(t *testing.T) {
 	t.Parallel()
 	env := rig.Start(t)

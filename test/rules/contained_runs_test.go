@@ -11,7 +11,7 @@ import (
 	"github.com/nodbus/nod/test/internal/rig"
 )
 
-// containedSettings are rig.Everybody's settings with the preset contained and these rules.
+// containedSettings are rig.Everybody's settings with the preset contained and a deny rule.
 func containedSettings(deny string) string {
 	return strings.Replace(rig.Rules("", deny), `"permissions":{`, `"permissions":{"preset":"contained",`, 1)
 }
@@ -31,7 +31,7 @@ func runsAs(env *rig.Env, d schemas.Decision) string {
 	return in.Command
 }
 
-// starts asks for the start of a contained command.
+// starts asks to start a contained command.
 func starts(a *rig.Agent, r schemas.Request, words ...string) (schemas.Running, error) {
 	var out schemas.Running
 	err := a.Conn.CallInto(a.Ctx, schemas.RunSubject(a.Name, r.SessionID, r.PendingID), schemas.Run{

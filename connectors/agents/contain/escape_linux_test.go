@@ -18,7 +18,7 @@ import (
 
 const marker = "the-secret-itself"
 
-// dangerous makes a project with secrets, protected files, a repository and things to steal.
+// dangerous makes a project with secrets, protected files, a git repository and files to steal.
 func dangerous(t *testing.T) *rig {
 	r := newRig(t)
 	git := osexec.Command("git", "init", "-q", "-b", "main", r.project)
@@ -51,7 +51,7 @@ func dangerous(t *testing.T) *rig {
 
 var protectedFiles = []string{".mcp.json", ".envrc", "AGENTS.md", ".claude/settings.json", ".vscode/tasks.json", "sub/.vscode/tasks.json", "sub/deep/.claude/hooks/x.sh", ".github/workflows/ci.yml", ".husky/pre-push", ".nod/settings.json"}
 
-// snapshot returns the names and contents of all that must not change.
+// snapshot returns the names and contents of all files that a contained command must not change.
 func (r *rig) snapshot() map[string]string {
 	all := map[string]string{}
 	for _, dir := range []string{r.project, r.home, r.outside} {
@@ -110,7 +110,7 @@ func TestNoActEscapes(t *testing.T) {
 		for _, p := range protectedFiles {
 			acts = append(acts, []string{"append", p}, []string{"truncate", p}, []string{"remove", p}, []string{"rename", "main.txt", p}, []string{"link", p, "allowed-" + filepath.Base(p)})
 		}
-		if level == LandlockAlone { // Landlock does not restrict modes, and cannot hide names in a directory that may be listed
+		if level == LandlockAlone { // Landlock does not restrict file modes, and cannot hide names in a directory that may be listed
 			acts = slices.DeleteFunc(acts, func(a []string) bool {
 				return a[0] == "chmod" && a[1] == "AGENTS.md" || a[0] == "list" && a[1] == ".ssh"
 			})
@@ -122,7 +122,8 @@ func TestNoActEscapes(t *testing.T) {
 	})
 }
 
-// listeners starts servers outside: on a path in the project, on an abstract name, and on TCP.
+// listeners starts servers outside the container: on a Unix socket in the project, on an abstract Unix
+// socket, and on TCP.
 func (r *rig) listeners() (path, abstract, tcp string) {
 	path, abstract = "allowed.sock", "@nod-contain-"+strconv.Itoa(os.Getpid())+filepath.Base(r.top)
 	for _, at := range [][2]string{{"unix", r.project + "/" + path}, {"unix", abstract}, {"tcp", "127.0.0.1:0"}} {
@@ -189,7 +190,8 @@ func TestNoProgramPrintsASecret(t *testing.T) {
 	})
 }
 
-// A mount cannot protect what does not exist, so such files are taken away after the command.
+// A mount cannot protect a file that does not exist. Run therefore removes such files after the
+// command.
 func TestNewProtectedFilesAreTakenAway(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level Level) {
 		r := dangerous(t)
@@ -229,7 +231,7 @@ func TestNewProtectedFilesAreTakenAway(t *testing.T) {
 	})
 }
 
-// A mount keeps its own name from being renamed, but not the names of directories above it.
+// A mount point cannot be renamed, but the directories above it can.
 func TestProtectedFilesCannotBeReplacedByWayOfTheirDirectories(t *testing.T) {
 	eachLevel(t, func(t *testing.T, level Level) {
 		r := dangerous(t)
@@ -315,8 +317,8 @@ func TestADirectoryAsAStreamIsRefused(t *testing.T) {
 	})
 }
 
-// A command of a session could leave a link in /tmp for the next one, whose file system is built
-// while the outer one is still there.
+// A command could leave a symbolic link in the session's /tmp. While nod builds the file system for
+// the next command, the host's file system is still mounted, and such a link must not lead into it.
 func TestALinkInTmpDoesNotLeadOutside(t *testing.T) {
 	r := newRig(t)
 	r.change = func(o *order) { o.Spec.Scratch = r.top + "/scratch" }

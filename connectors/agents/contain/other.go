@@ -11,7 +11,7 @@ import (
 
 var errNotLinux = errors.New("only Linux can contain commands")
 
-// Support returns the strongest level that this machine supports, and why no stronger one.
+// Support returns None, because only Linux supports containment.
 func Support() (Level, error) { return None, errNotLinux }
 
 // KnownSupport returns the same as Support.

@@ -8,17 +8,23 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// Change is the edit that an installation makes to one file. Write replaces the whole
-// file, or fails and leaves it as it was.
+// Change is the edit that an installation makes to one file. Write either replaces the whole file or
+// fails and leaves the file unchanged.
 type Change struct {
 	Path          string // the file, with links resolved
 	Before, After []byte
-	// Warning tells the user why nod is not asked, or is asked about fewer calls, with these
-	// settings; or why nod's setting was not removed. It is usually empty.
+	// Warning tells the user why, with these settings, the host does not ask nod or asks about fewer
+	// calls. After an uninstallation it tells why nod's setting was not removed. It is usually empty.
 	Warning string
+	// EmptyHooks is true if the file had an empty list of hooks before an installation.
+	EmptyHooks bool
+	// NewDirectories are the directories that did not exist and that Write makes for the file,
+	// each before those in it.
+	NewDirectories []string
 	// Note holds advice for the user after an installation; may be empty.
 	Note string
 
@@ -26,8 +32,8 @@ type Change struct {
 	mode  fs.FileMode
 }
 
-// openChange reads the file to change. If there is no file, Write will create it. It fails
-// if path is a link to a missing file.
+// openChange reads the file to change. If the file does not exist, Write will create it. If path is a
+// link to a missing file, openChange fails.
 func openChange(path string) (Change, error) {
 	c := Change{Path: path, isNew: true, mode: 0o644}
 	resolved, err := filepath.EvalSymlinks(path)
@@ -36,6 +42,7 @@ func openChange(path string) (Change, error) {
 		if target, err := os.Readlink(path); err == nil {
 			return c, fmt.Errorf("%s is a link to %s, which does not exist: make that file or remove the link first", path, target)
 		}
+		c.NewDirectories = missingDirs(path)
 		return c, nil
 	case err != nil:
 		return c, fmt.Errorf("find %s: %w", path, err)
@@ -52,6 +59,20 @@ func openChange(path string) (Change, error) {
 	return c, nil
 }
 
+// missingDirs returns the directories above path that do not exist, each before those in it.
+func missingDirs(path string) (dirs []string) {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			slices.Reverse(dirs)
+			return dirs
+		}
+		dirs = append(dirs, dir)
+	}
+}
+
+// Blank reports whether the file exists and has nothing but white space in it.
+func (c Change) Blank() bool { return !c.isNew && len(bytes.TrimSpace(c.Before)) == 0 }
+
 // ReadFile reads a file that nod keeps beside a host's settings. It returns a Change that
 // changes nothing until the caller sets After. If Write creates the file, only the user can
 // read it.
@@ -64,14 +85,14 @@ func ReadFile(path string) (Change, error) {
 	return c, err
 }
 
-// Changed reports whether Write would alter the file.
+// Changed reports whether Write would change the file.
 func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 
 // Creates reports whether the file does not exist yet.
 func (c Change) Creates() bool { return c.isNew }
 
-// Write replaces the file atomically: a crash leaves the old file or the new one. It
-// fails, and changes nothing, if another program has changed the file since it was read.
+// Write replaces the file atomically: a crash leaves the old file or the new one. If another program
+// has changed the file since it was read, Write fails and changes nothing.
 func (c Change) Write() error {
 	if !c.Changed() {
 		return nil
@@ -80,8 +101,7 @@ func (c Change) Write() error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of %s: %w", c.Path, err)
 	}
-	// os.CreateTemp would set mode 0600; a new file should get c.mode, reduced by the
-	// umask.
+	// os.CreateTemp would set mode 0600. A new file should get c.mode, reduced by the umask.
 	name := filepath.Join(dir, ".nod-"+rand.Text()+".tmp")
 	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, c.mode)
 	if err != nil {
@@ -112,8 +132,7 @@ func (c Change) replaceBy(temp *os.File) error {
 	return os.Rename(temp.Name(), c.Path)
 }
 
-// Diff returns the change in the format of diff -u, as one hunk; empty if nothing
-// changes.
+// Diff returns the change in the format of diff -u, as one hunk. Without a change it returns "".
 func (c Change) Diff() string {
 	if !c.Changed() {
 		return ""
@@ -162,7 +181,7 @@ func splitLines(data []byte) []string {
 	return all
 }
 
-// hunkRange formats a range of lines as a unified diff does.
+// hunkRange formats a range of lines for the header of a hunk.
 func hunkRange(from, to int) string {
 	if to == from {
 		return fmt.Sprintf("%d,0", from)

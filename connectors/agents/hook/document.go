@@ -10,22 +10,21 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// document is a host's settings file. Its methods change only nod's entries, and keep
-// every other byte.
+// document is a host's settings file. Its methods change only nod's entries, and leave every other
+// byte unchanged.
 type document struct {
 	path    string
-	source  []byte // the file's content before any edit
+	source  []byte // the content of the file before any edit
 	root    hujson.Value
 	top     *hujson.Object
 	indent  string
 	newline string
 }
 
-// entryNames are a host's field names for the parts of a hook.
+// entryNames are the field names of a hook in a host's settings file.
 type entryNames struct {
 	command, timeout string
-	// flat is Setup.Flat.
-	flat bool
+	flat             bool
 }
 
 // hookEntry is nod's hook in a settings file.
@@ -64,13 +63,17 @@ func (e hookEntry) listElement() any {
 	return hookGroup{Matcher: e.matcher, Hooks: []hookEntry{e}}
 }
 
-// parseDocument parses a settings file. An empty file counts as an empty object.
-// The error for invalid JSON names its line and column.
-func parseDocument(path string, data []byte) (*document, error) {
+// parseDocument parses a settings file. An empty file counts as an empty object. comments is
+// Setup.Comments. The error for invalid JSON names its line and column.
+func parseDocument(path string, data []byte, comments bool) (*document, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
 	}
-	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
+	plain := data
+	if comments {
+		plain = blankComments(data)
+	}
+	if err := json.Unmarshal(plain, new(json.RawMessage)); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			line, column := position(data, int(syntax.Offset)-1)
@@ -78,7 +81,7 @@ func parseDocument(path string, data []byte) (*document, error) {
 		}
 		return nil, fmt.Errorf("read %s: %w; nothing was changed", path, err)
 	}
-	root, err := hujson.Parse(data)
+	root, err := hujson.Parse(bytes.Clone(data))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w; nothing was changed", path, err)
 	}
@@ -96,6 +99,38 @@ func parseDocument(path string, data []byte) (*document, error) {
 		}
 	}
 	return d, nil
+}
+
+// blankComments returns data with its comments replaced by spaces, so that every other byte stays
+// where it is.
+func blankComments(data []byte) []byte {
+	out := bytes.Clone(data)
+	for i := 0; i < len(out); i++ {
+		switch {
+		case out[i] == '"':
+			for i++; i < len(out) && out[i] != '"'; i++ {
+				if out[i] == '\\' {
+					i++
+				}
+			}
+		case bytes.HasPrefix(out[i:], []byte("//")):
+			for ; i < len(out) && out[i] != '\n'; i++ {
+				out[i] = ' '
+			}
+		case bytes.HasPrefix(out[i:], []byte("/*")):
+			end := bytes.Index(out[i+2:], []byte("*/"))
+			if end < 0 {
+				return out
+			}
+			for j := i; j < i+end+4; j++ {
+				if out[j] != '\n' {
+					out[j] = ' '
+				}
+			}
+			i += end + 3
+		}
+	}
+	return out
 }
 
 func position(data []byte, offset int) (line, column int) {
@@ -116,9 +151,8 @@ func (d *document) isTrue(name string) bool {
 	return ok && on.Bool()
 }
 
-// setHook updates nod's hook for event, and removes any further hook of nod for that event. If
-// nod has no hook for event, setHook adds one if wanted is true. ours reports whether a
-// command is nod's.
+// setHook updates nod's hook for event, and removes any duplicate of it. If there is none and wanted
+// is true, setHook adds one. The function ours reports whether a command is nod's.
 func (d *document) setHook(event string, entry hookEntry, ours func(string) bool, wanted bool) error {
 	hooks, groups, err := d.find(event)
 	if err != nil {
@@ -150,8 +184,8 @@ func (d *document) setHook(event string, entry hookEntry, ours func(string) bool
 	return d.addElement(groups, 3, entry.listElement())
 }
 
-// find returns the file's "hooks" object and its list for event. Either is nil if it is
-// missing.
+// find returns the object "hooks" of the file, and the list of hooks for event. If one of them is
+// missing, that result is nil.
 func (d *document) find(event string) (*hujson.Object, *hujson.Array, error) {
 	i := agents.Member(d.top, "hooks")
 	if i < 0 {
@@ -176,9 +210,9 @@ func (d *document) shapeError(v hujson.Value, problem string) error {
 	return fmt.Errorf("%s, line %d, column %d: %s; correct it first, nothing was changed", d.path, line, column, problem)
 }
 
-// eachHook calls visit for every hook that runs a command. It removes each hook for
-// which visit returns false, and each group that becomes empty. It keeps entries of any
-// other shape, because nod did not write them.
+// eachHook calls visit for every hook that runs a command. It removes each hook for which visit
+// returns false, and then each empty group. It keeps entries in any other format, because nod did not
+// write them.
 func eachHook(groups *hujson.Array, names entryNames, visit func(hook *hujson.Object, command string) (keep bool)) {
 	each := func(list *hujson.Array) {
 		for j := 0; j < len(list.Elements); j++ {
@@ -233,9 +267,19 @@ func commandOf(v hujson.Value, name string) (hook *hujson.Object, command string
 	return hook, literal.String(), ok && literal.Kind() == '"'
 }
 
+// hasEmptyHooks reports whether the file has a "hooks" object without members.
+func (d *document) hasEmptyHooks() bool {
+	i := agents.Member(d.top, "hooks")
+	if i < 0 {
+		return false
+	}
+	hooks, ok := d.top.Members[i].Value.Value.(*hujson.Object)
+	return ok && len(hooks.Members) == 0
+}
+
 // removeHooks removes nod's hooks for every event, and the lists and objects that become
-// empty. It reports whether it removed any hook.
-func (d *document) removeHooks(names entryNames, ours func(string) bool) (removed bool) {
+// empty; with keep, not the object of all hooks. It reports whether it removed any hook.
+func (d *document) removeHooks(names entryNames, ours func(string) bool, keep bool) (removed bool) {
 	h := agents.Member(d.top, "hooks")
 	if h < 0 {
 		return false
@@ -259,16 +303,16 @@ func (d *document) removeHooks(names entryNames, ours func(string) bool) (remove
 			i--
 		}
 	}
-	if removed && len(hooks.Members) == 0 {
+	if removed && len(hooks.Members) == 0 && !keep {
 		removeMember(d.top, h)
 	}
 	return removed
 }
 
-// update sets the fields of entry in a hook of the file, and keeps the user's other fields.
+// update sets the fields of entry in a hook of the file. It keeps fields that the user added.
 func update(hook *hujson.Object, entry hookEntry) {
 	for _, f := range entry.fields() {
-		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // entry.fields returns only values of these types
+		name, value := f.Name.Value.(hujson.Literal).String(), f.Value.Value.(hujson.Literal) // entry.fields returns only literals
 		i := agents.Member(hook, name)
 		if i < 0 {
 			f.Name.BeforeExtra, f.Value.BeforeExtra = siblingExtra(hook)
