@@ -45,8 +45,6 @@ func (c *mcpCmd) Run(e *env) error {
 		o.Contain, o.NodPath = containable(o.Project)
 		if dir, err := e.dataDir(); err == nil {
 			o.NodData = namedData(dir)
-		} else {
-			o.Contain, o.NodPath = "nod's data directory is unknown, so it cannot run contained", ""
 		}
 	} else {
 		o.Contain = "a client over HTTP may be on another machine, so the call cannot run contained"

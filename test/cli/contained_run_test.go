@@ -37,7 +37,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 
 	project, outside, bin := trueDir(t), trueDir(t), trueDir(t)
 	testprogram.Write(t, bin+"/nod", "echo another nod") // the host's shell finds this program by its name
-	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; exit 3\n", outside), 0o600))
+	require.NoError(t, os.WriteFile(project+"/task.sh", fmt.Appendf(nil, "echo made > made.txt; echo out > %s/escaped; cat made.txt; printf 'CONNECT example.com:443 HTTP/1.1\\r\\n\\r\\n' | bash -c 'exec 3<>/dev/tcp/127.0.0.1/61280; cat >&3; head -1 <&3'; exit 3\n", outside), 0o600))
 	environ := func(c *exec.Cmd) *exec.Cmd {
 		c.Dir = project
 		c.Env = append(c.Env, "CLAUDE_PROJECT_DIR="+project, "PATH="+bin+":"+os.Getenv("PATH"))
@@ -72,6 +72,7 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	text, exit := run()
 	require.Equal(t, 3, exit, text)
 	require.NotContains(t, text, "another nod")
+	require.Contains(t, text, "nod: the command could not reach example.com:443, which is not granted; to get it: nod ask --session S --permission @network:example.com:443 --reason WHY")
 	require.Contains(t, text, "made\n")
 	made, err := os.ReadFile(project + "/made.txt")
 	require.NoError(t, err)
@@ -86,9 +87,9 @@ func TestAHookLetsALineRunContained(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(shown), &row))
 	require.Equal(t, []string{"made.txt"}, row.Run.Report.Changed)
 	shown, _, _ = m.Run("show", "T1", "--session", "S")
-	require.Contains(t, strings.Join(strings.Fields(shown), " "), "ran contained: exit code 3, 1 file changed (made.txt)")
+	require.Contains(t, strings.Join(strings.Fields(shown), " "), "ran contained: exit code 3, 1 file changed (made.txt); refused: example.com:443")
 	summed, stderr, _ := m.Run("session", "show", "S")
-	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 0 hosts refused", stderr)
+	require.Contains(t, summed, "ran      1 call contained, 1 failed; 1 file changed; 1 host refused", stderr)
 }
 
 // On a machine that lets users make no namespaces, a person is asked, and nothing runs contained.

@@ -78,9 +78,7 @@ func (c *call) approve(ctx context.Context) *mcp.CallToolResult {
 	if err != nil {
 		return deny("nod refused the call: " + err.Error())
 	}
-	if r.Contain = c.server.opts.containable(); r.Contain == schemas.ContainPossible {
-		r.NodPath, r.NodData = c.server.opts.NodPath, c.server.opts.NodData
-	}
+	r.Contain, r.NodPath, r.NodData = c.server.opts.containable(), c.server.opts.NodPath, c.server.opts.NodData
 	d, err := c.ask(ctx, r)
 	if err != nil {
 		return deny("Not allowed, because nod could not get a decision: " + errorText(err))

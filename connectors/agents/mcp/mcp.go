@@ -47,8 +47,9 @@ type Options struct {
 	// the reason why not; empty means the same as an unknown reason. It has an effect on the
 	// tool approve alone, and only with InProject.
 	Contain string
-	// NodPath and NodData are those of schemas.Request: the nod program that starts a contained
-	// call, and its data directory.
+	// NodPath is the absolute path of the nod program that a call starts to run contained. If
+	// it is empty, no call runs contained. NodData is its data directory, or empty for the
+	// default one.
 	NodPath, NodData string
 	// Version is nod's version, which the server sends to clients.
 	Version string
