@@ -27,6 +27,7 @@ type chain struct {
 	random *rand.Rand
 	told   *told
 	cuts   int
+	large  bool // some requests of the load are large
 
 	work string // the disk's files
 	disk *disk
@@ -48,6 +49,24 @@ func newChain(t *testing.T, mode string, part uint64) *chain {
 func (c *chain) empty() {
 	c.told, c.work = newTold(), c.t.TempDir()
 	c.boot()
+}
+
+// nearlyABlock is the number of large requests that nearly fill a block file of 8 MiB.
+const nearlyABlock = 36
+
+// fill stores so many large requests that the load, with more of them, soon begins a new block
+// file.
+func (c *chain) fill() {
+	c.large = true
+	agent := join(c.t, c.disk.mount, roles.AgentID("local"))
+	defer agent.Close()
+	var asking sync.WaitGroup
+	for i := range nearlyABlock {
+		filler := &client{told: c.told, session: fmt.Sprint("fill", i), large: true, asker: bus.NewAsker(agent, "local")}
+		asking.Go(func() { filler.leavePending(c.t.Context(), "fill") })
+	}
+	asking.Wait()
+	require.Len(c.t, c.told.snapshot().Receipts, nearlyABlock)
 }
 
 // boot starts nod on a disk with the files in work.
@@ -107,9 +126,9 @@ func (c *chain) next() {
 	c.boot()
 }
 
-// newestBlock returns the number of block files that the records have had.
-func (c *chain) newestBlock() (newest int) {
-	files, _ := filepath.Glob(filepath.Join(c.work, "nats/jetstream/STORE/streams/KV_pending_permissions/msgs/*.blk"))
+// newestBlock returns the number of block files that the records in a data directory have had.
+func (c *chain) newestBlock(dir string) (newest int) {
+	files, _ := filepath.Glob(filepath.Join(dir, "nats/jetstream/STORE/streams/KV_pending_permissions/msgs/*.blk"))
 	for _, f := range files {
 		var n int
 		if _, err := fmt.Sscanf(filepath.Base(f), "%d.blk", &n); err == nil {
@@ -132,7 +151,7 @@ func (c *chain) run(w *told, end func()) {
 	var working sync.WaitGroup
 	for i := range 8 {
 		user := &client{
-			told: w, number: i, session: fmt.Sprint("S", i), large: i == 7 && c.random.IntN(2) == 0, person: schemas.From{UserID: me.Username},
+			told: w, number: i, session: fmt.Sprint("S", i), large: c.large && i > 4, person: schemas.From{UserID: me.Username},
 			asker: bus.NewAsker(agent, "local"), desk: connector.NewDesk(person, "terminal"), owner: connector.NewOwner(owner, "terminal"),
 		}
 		working.Go(func() { user.work(ctx, bus.NewID()) })

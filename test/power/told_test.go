@@ -243,7 +243,7 @@ func (c *client) submit(ctx context.Context, r schemas.Request) (key string, rec
 func (c *client) leavePending(ctx context.Context, id string) {
 	r := call("Deploy", c.session, id)
 	if c.large {
-		r.ActionDetails = fmt.Appendf(nil, `{"to":%q}`, strings.Repeat("production ", 30<<10))
+		r.ActionDetails = fmt.Appendf(nil, `{"to":%q}`, strings.Repeat("production ", 18<<10))
 	}
 	_, _, _ = c.submit(ctx, r) // fails once the power is cut
 }
