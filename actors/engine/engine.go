@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nodbus/nod/actors"
+	"github.com/nodbus/nod/actors/policy"
 	"github.com/nodbus/nod/bus"
 	"github.com/nodbus/nod/schemas"
 )
@@ -138,6 +139,7 @@ type intake struct {
 	*base
 	holdings *holdings
 	life     *recordLife
+	exposure policy.Exposure
 }
 
 type withdrawals struct {
@@ -171,7 +173,7 @@ func newEngine(o Options) *Engine {
 	f := &effects{base: b, holdings: h, life: l}
 	return &Engine{
 		base: b, holdings: h, life: l, effects: f,
-		intake:      &intake{b, h, l},
+		intake:      &intake{base: b, holdings: h, life: l},
 		withdrawals: &withdrawals{b, h, l},
 		connectors:  &connectors{base: b, holdings: h, life: l, effects: f},
 		admin:       &admin{b, h, f},

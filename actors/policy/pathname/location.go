@@ -12,11 +12,12 @@ import (
 // Location is the directory in which a call runs, with the directories that relative paths and
 // ~ refer to.
 type Location struct {
-	Dirs          []string // the directories in which the command may run, in the form of Clean; empty if unknown
-	Project       string   // the project's root, in the form of Clean; "" if unknown
-	Main          string   // the project; if Project is a work tree of another directory, that directory
-	Tops          []string // the tops of the project and of its work trees, in the form of Clean; nil if unknown
-	Home          string   // the home directory, in the form of Clean; "" if unknown
+	Dirs          []string // the directories in which the command may run, as Clean returns them; empty if unknown
+	Project       string   // the project's root, as Clean returns it; "" if unknown
+	Main          string   // if Project is a work tree that belongs to another directory, that directory; otherwise Project
+	Tops          []string // the tops of the project and of its work trees, as Clean returns them; nil if unknown
+	Exposed       []string // files with secrets in the project that a search of their directory would show, as Clean returns them
+	Home          string   // the home directory, as Clean returns it; "" if unknown
 	Lost          bool     // the command may run in any directory
 	NamesOnly     bool     // the command prints only names, so hidden files outside the project are no secrets
 	LeadsToSecret bool     // a directory in Dirs is outside the project, or may be part of a secret's path: in ~/.config, the word gh means ~/.config/gh
@@ -49,8 +50,29 @@ func (loc *Location) SetTops(dirs []string) {
 	}
 }
 
-// worktreeDirs are the directories in which tools make further work trees of a project: below
-// the project, or beside it with the project's name in front.
+// ExposedBelow returns the first of the exposed files that is one of these paths or lies below
+// one, or below the current directory if there are no paths. It returns "" if there is none. It
+// leaves out files for which skips returns true.
+func (loc *Location) ExposedBelow(paths []string, skips func(file string) bool) string {
+	if len(loc.Exposed) == 0 {
+		return ""
+	}
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	for _, file := range loc.Exposed {
+		below := slices.ContainsFunc(paths, func(p string) bool {
+			return slices.ContainsFunc(loc.Resolve(p), func(dir string) bool { return Within(file, dir) })
+		})
+		if below && !skips(file) {
+			return file
+		}
+	}
+	return ""
+}
+
+// worktreeDirs are the directories in which tools create further work trees of a project:
+// below the project, or beside it with the project's name in front.
 var worktreeDirs = []string{"/.claude/worktrees/", "/.worktrees/", "__worktrees/", ".worktrees/"}
 
 // MainTree returns the project to which the work tree dir belongs, judging only by the name
