@@ -61,6 +61,7 @@ var mayImport = []struct {
 	may  []string
 }{
 	{"schemas/...", nil},
+	{"internal/bench", []string{"actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"internal/...", nil},
 	{"bus/roles", []string{"schemas"}},
 	{"bus", []string{"schemas", "bus/roles"}},
@@ -91,7 +92,6 @@ var mayImport = []struct {
 	{"nodtest", []string{"", "actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"", []string{"bus/...", "schemas"}}, // the root package, which is the Go client
 	{"examples/...", []string{"", "actors", "actors/connector", "bus/...", "connectors/people", "schemas"}},
-	{"internal/bench", []string{"actors", "actors/connector", "bus/...", "embed", "schemas"}},
 	{"cmd/...", []string{"..."}},
 	{"test/...", []string{"..."}},
 }
