@@ -24,6 +24,9 @@ func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPaylo
 	}
 	now := c.clock.now()
 	reply := historyReply{Permissions: []decidedView{}, ServerTime: now}
+	if a.SessionID != "" {
+		reply.Runs = people.RunsText(prompts)
+	}
 	size := 0
 	for i := range prompts {
 		if len(reply.Permissions) == a.Limit || size > pageBytes {

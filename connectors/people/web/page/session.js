@@ -12,6 +12,7 @@ export class Session extends HTMLElement {
   #keys = new Set(); // the keys of all requests shown
   #title = el("h2");
   #lock = el("p", "hint");
+  #runs = el("p", "hint runs"); // the sum of the contained runs; hidden if there are none
   #status = el("p", "total");
   #list = el("ol", "rows timeline");
   #online = true;
@@ -25,7 +26,7 @@ export class Session extends HTMLElement {
   connectedCallback() {
     this.#lock.setAttribute("role", "status");
     this.#status.setAttribute("role", "status");
-    this.replaceChildren(this.#title, this.#lock, this.#status, this.#list);
+    this.replaceChildren(this.#title, this.#lock, this.#runs, this.#status, this.#list);
   }
 
   /** load shows a session: its history, then the requests that pending() returns. */
@@ -41,6 +42,8 @@ export class Session extends HTMLElement {
       const reply = await this.ask("permissions.history", { session_id: id });
       if (load !== this.#loads) return; // another session was opened meanwhile
       this.clear();
+      this.#runs.textContent = reply.runs ? `Ran contained: ${reply.runs}.` : "";
+      this.#runs.hidden = !reply.runs;
       this.#append([...reply.permissions.reverse(), ...this.#queued]);
       this.#show(pending());
     } catch (failure) {
@@ -72,6 +75,8 @@ export class Session extends HTMLElement {
     this.#cards.clear();
     this.#keys.clear();
     this.#list.replaceChildren();
+    this.#runs.textContent = "";
+    this.#runs.hidden = true;
   }
 
   /** add shows a pending request, or a new version of it, if it is of this session. */
