@@ -26,7 +26,10 @@ func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPaylo
 	}
 	now := c.clock.now()
 	reply := historyReply{Permissions: []decidedView{}, ServerTime: now}
-	size, words := 0, strings.Fields(strings.ToLower(a.Query))
+	if a.SessionID != "" {
+		reply.Runs = people.RunsText(prompts)
+	}
+	size := 0
 	for i := range prompts {
 		if a.Outcome != "" && prompts[i].Decision.Outcome != a.Outcome || !mentions(&prompts[i], words) {
 			continue
