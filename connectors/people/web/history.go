@@ -29,7 +29,7 @@ func (c *client) listHistory(ctx context.Context, m clientMessage, a actionPaylo
 	if a.SessionID != "" {
 		reply.Runs = people.RunsText(prompts)
 	}
-	size := 0
+	size, words := 0, strings.Fields(strings.ToLower(a.Query))
 	for i := range prompts {
 		if a.Outcome != "" && prompts[i].Decision.Outcome != a.Outcome || !mentions(&prompts[i], words) {
 			continue
